@@ -474,7 +474,7 @@ TEST(TiledConvolution, InputsWithGapsGoByPhases) {
                 .window = "stride = [2, 3], pad = [[1, 0], [2, 7]], lhs_dilate = [2, 3]"});
   expect_tiles({.result = "2x16x17x12xf32",
                 .window = "pad = [[1, 0], [0, 0]], lhs_dilate = [2, 2], reverse = [true, true]"});
-  // Of a dilated kernel too: no phases.
+  // A dilated kernel too: no phases.
   expect_tiles({.result = "2x13x17x12xf32", .window = "lhs_dilate = [2, 2], rhs_dilate = [2, 1]"});
 }
 

@@ -61,7 +61,7 @@ class ConvolutionProduct final : public TiledProduct {
   explicit ConvolutionProduct(const Instruction& op)
       : ConvolutionProduct(op, ConvolutionSizes(op)) {}
 
-  Element element(ElementEmitter& e, size_t side, const Place& place, ValueId inside,
+  Element element(ElementEmitter& e, size_t side, const FactorPlace& place, ValueId inside,
                   ElementType type) const override {
     Values turn = place.outer;
     ValueId feature = place.k;
@@ -164,7 +164,7 @@ class ConvolutionProduct final : public TiledProduct {
 
   // Narrows `inside` to windows that do not hang over the input, and to elements between which
   // dilation leaves gaps.
-  Values input_index(Builder& b, const Place& of, const Values& in_window, ValueId feature,
+  Values input_index(Builder& b, const FactorPlace& of, const Values& in_window, ValueId feature,
                      ValueId& inside) const {
     const program::Convolution& c = sizes_.c;
     const Dims& dims = op.operand_type(0).dims();
@@ -193,7 +193,8 @@ class ConvolutionProduct final : public TiledProduct {
     return index;
   }
 
-  Values kernel_index(Builder& b, const Place& of, const Values& in_window, ValueId feature) const {
+  Values kernel_index(Builder& b, const FactorPlace& of, const Values& in_window,
+                      ValueId feature) const {
     const program::Convolution& c = sizes_.c;
     Values index(op.operand_type(1).dims().size());
     index[static_cast<size_t>(c.kernel.batch)] =

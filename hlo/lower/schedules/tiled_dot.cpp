@@ -15,7 +15,7 @@ class DotProduct final : public TiledProduct {
  public:
   explicit DotProduct(const Instruction& dot) : DotProduct(dot, DotShape(dot)) {}
 
-  Element element(ElementEmitter& e, size_t side, const Place& place, ValueId inside,
+  Element element(ElementEmitter& e, size_t side, const FactorPlace& place, ValueId inside,
                   ElementType type) const override {
     const auto load = [&] {
       const Dims& dims = side == 0 ? shape_.m : shape_.n;
@@ -39,8 +39,8 @@ class DotProduct final : public TiledProduct {
   bool is_along_k(size_t side) const override { return side == 0; }
 
   // If the factor is in memory and has one dimension of each kind.
-  bool copy(ElementEmitter& e, size_t side, MemoryId tile, const Dims& box, const Place& first,
-            ElementType type) const override {
+  bool copy(ElementEmitter& e, size_t side, MemoryId tile, const Dims& box,
+            const FactorPlace& first, ElementType type) const override {
     const MemoryId source = e.memory_of(e.resolve(op.operand(side)));
     const bool fits = source != kernel::kNone && shape_.free[side].size() == 1 &&
                       shape_.k.size() == 1 && type == op.operand_type(side).element_type();

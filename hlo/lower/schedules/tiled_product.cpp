@@ -107,7 +107,7 @@ class ProductKernel {
   }
 
   // Copies a tile of a factor into scratch, with zeros beyond its end: a [m, k], b [k, n].
-  void bring(size_t side, MemoryId tile, const TiledProduct::Place& first) {
+  void bring(size_t side, MemoryId tile, const TiledProduct::FactorPlace& first) {
     const int64_t free = side == 0 ? tiles_.m() : tiles_.n();
     const ElementType type = tile_type(op_, side, limits_);
     const Dims box = side == 0 ? Dims{free, tiles_.k} : Dims{tiles_.k, free};
@@ -117,7 +117,7 @@ class ProductKernel {
     b_.lanes(along_k ? Dims{free, tiles_.k} : Dims{tiles_.k, free}, [&](const Values& lane) {
       const ValueId own_free = lane[along_k ? 0 : 1];
       const ValueId own_k = lane[along_k ? 1 : 0];
-      TiledProduct::Place place = first;
+      TiledProduct::FactorPlace place = first;
       place.free = b_.add(first.free, own_free);
       place.k = b_.add(first.k, own_k);
       const ValueId inside = is_inside(b_, {{place.free, side == 0 ? product_.m : product_.n, free},

@@ -17,7 +17,7 @@ namespace tenon::hlo::lower {
 class TiledProduct {
  public:
   /// The indices of elements of a factor; `free` is m or n.
-  struct Place {
+  struct FactorPlace {
     Values batch;
     kernel::ValueId free = 0;
     Values outer;
@@ -30,7 +30,7 @@ class TiledProduct {
 
   /// An element of a factor in the type `type`, which is read only where `inside` is true; 0 where
   /// it is not.
-  virtual Element element(ElementEmitter& e, size_t side, const Place& place,
+  virtual Element element(ElementEmitter& e, size_t side, const FactorPlace& place,
                           kernel::ValueId inside, ElementType type) const = 0;
   /// The index of a result.
   virtual Values result(kernel::Builder& b, const Values& in_batch, kernel::ValueId row,
@@ -45,7 +45,7 @@ class TiledProduct {
   /// Copies a tile that begins at `first` as one box, with zeros beyond the end; false if that is
   /// not possible.
   virtual bool copy(ElementEmitter&, size_t /*side*/, kernel::MemoryId /*tile*/,
-                    const Dims& /*box*/, const Place& /*first*/, ElementType /*type*/) const {
+                    const Dims& /*box*/, const FactorPlace& /*first*/, ElementType /*type*/) const {
     return false;
   }
 
