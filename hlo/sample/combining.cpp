@@ -8,6 +8,66 @@ using enum ElementType;
 
 }  // namespace
 
+// Up to two spatial dimensions, each operand's dimensions in any order; a trivial one has windows
+// of one element and nothing else.
+Instruction* convolution(Sampler& s, OpCode code) {
+  const auto number = [](const Type& type) {
+    return type.rank() >= 2 && type.rank() <= 4 && !is_pred(type.element_type());
+  };
+  const Value x = s.array(0, number);
+  if (!x) return nullptr;
+  const bool trivial = s.is_trivial();
+  const auto rank = static_cast<size_t>(x.type().rank());
+  const auto permutation = [&] {
+    I64s axes;
+    for (size_t i = 0; i < rank; ++i) {
+      const auto at = s.random.below(static_cast<int64_t>(axes.size()) + 1);
+      axes.insert(axes.begin() + at, static_cast<int64_t>(i));
+    }
+    return axes;
+  };
+  const I64s input = permutation();
+  const I64s kernel = permutation();
+  const I64s output = permutation();
+  const auto size = [](const Type& type, int64_t axis) {
+    return type.dims()[static_cast<size_t>(axis)];
+  };
+  const Value y = s.array(1, [&](const Type& type) {
+    if (type.rank() != x.type().rank() || type.element_type() != x.type().element_type() ||
+        size(type, kernel[1]) != size(x.type(), input[1])) {
+      return false;
+    }
+    return !trivial || std::all_of(kernel.begin() + 2, kernel.end(),
+                                   [&](int64_t axis) { return size(type, axis) == 1; });
+  });
+  if (!y) return nullptr;
+  const I64s spatial(input.begin() + 2, input.end());
+  ConvDims dims = {input[0],  input[1],  spatial,
+                   kernel[1], kernel[0], I64s(kernel.begin() + 2, kernel.end()),
+                   output[0], output[1], I64s(output.begin() + 2, output.end())};
+  const auto count = static_cast<int64_t>(spatial.size());
+  // Drawn numbers, or those of a trivial one.
+  const auto each = [&](int64_t least, int64_t most, int64_t plain, int64_t values) {
+    I64s list;
+    for (int64_t i = 0; i < values; ++i) {
+      list.push_back(trivial ? plain : s.random.between(least, most));
+    }
+    return list;
+  };
+  const int64_t products = element_count(x.type().dims()) * element_count(y.type().dims());
+  if (products > 20 * s.max_elements || products == 0) return nullptr;
+  const Value result =
+      s.b().make(code, {x, y},
+                 {{AttrKey::window_strides, each(1, 2, 1, count)},
+                  {AttrKey::padding, I64Matrix{count, 2, each(-1, 2, 0, 2 * count)}},
+                  {AttrKey::lhs_dilation, each(1, 2, 1, count)},
+                  {AttrKey::rhs_dilation, each(1, 2, 1, count)},
+                  {AttrKey::dimension_numbers, dims},
+                  {AttrKey::feature_group_count, IntegerAttr{1, kS64}},
+                  {AttrKey::batch_group_count, IntegerAttr{1, kS64}}});
+  return result ? result.def : nullptr;
+}
+
 Instruction* dot_general(Sampler& s, OpCode) {
   const auto number = [](const Type& type) {
     return type.rank() >= 1 && type.rank() <= 3 && !is_pred(type.element_type());

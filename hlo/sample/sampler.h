@@ -71,9 +71,9 @@ using Rule = Instruction*(Sampler& s, OpCode code);
 // An elementwise op on operands of one type, without required attributes.
 Rule elementwise;
 Rule bitcast_convert, broadcast_in_dim, case_op, clamp, compare, complex, concatenate, constant,
-    convert, dot_general, dynamic_slice, dynamic_update_slice, gather, if_op, iota, pad, reduce,
-    reduce_precision, reduce_window, reshape, reverse, rng_bit_generator, scatter, select, slice,
-    sort, transpose, while_op;
+    convert, convolution, dot_general, dynamic_slice, dynamic_update_slice, gather, if_op, iota,
+    pad, reduce, reduce_precision, reduce_window, reshape, reverse, rng_bit_generator, scatter,
+    select, slice, sort, transpose, while_op;
 }  // namespace sample
 
 }  // namespace tenon::hlo

@@ -66,7 +66,49 @@ constexpr Condition kKnownStarts{
     }};
 constexpr Condition kWholeUpdate{
     "y has the shape of x", [](const Match& m) { return m.variables[1].type() == m.x().type(); }};
+constexpr Condition kPointwise{
+    "the windows have one element, and there are no strides, padding, dilation or groups",
+    [](const Match& m) {
+      const Instruction& op = m.root();
+      const auto& dims = *op.attr<ConvDims>(AttrKey::dimension_numbers);
+      const size_t spatial = dims.kernel_spatial.size();
+      const bool one = std::ranges::all_of(dims.kernel_spatial, [&](int64_t axis) {
+        return op.operand_type(1).dims()[static_cast<size_t>(axis)] == 1;
+      });
+      const auto ones = [&](AttrKey key) { return all_are(op.i64s_or(key, spatial, 1), 1); };
+      return one && ones(AttrKey::window_strides) && ones(AttrKey::lhs_dilation) &&
+             all_are(op.padding_or_zero(spatial).values, 0) &&
+             op.integer(AttrKey::feature_group_count, 1) == 1 &&
+             op.integer(AttrKey::batch_group_count, 1) == 1;
+    }};
 // --- Replacements with attributes
+
+// The product has the dimensions of x without its features, in order, then the output features.
+Value product_of_pointwise(Builder& b, const Match& match) {
+  const Instruction& op = match.root();
+  const auto& dims = *op.attr<ConvDims>(AttrKey::dimension_numbers);
+  const Dims& weights = match.variables[1].type().dims();
+  const bool outputs_first = dims.kernel_output_feature < dims.kernel_input_feature;
+  const int64_t outputs = weights[static_cast<size_t>(dims.kernel_output_feature)];
+  const int64_t inputs = weights[static_cast<size_t>(dims.kernel_input_feature)];
+  const Value matrix =
+      b.reshape(match.variables[1], outputs_first ? Dims{outputs, inputs} : Dims{inputs, outputs});
+  DotDims contracted;
+  contracted.lhs_contracting = {dims.input_feature};
+  contracted.rhs_contracting = {outputs_first ? 1 : 0};
+  const Value product =
+      b.dot_general(match.x(), matrix, contracted, op.result_type().element_type());
+  // Where each dimension of the result is in the product.
+  const auto in_product = [&](int64_t axis) { return axis - (axis > dims.input_feature ? 1 : 0); };
+  I64s permutation(op.result_type().dims().size());
+  permutation[static_cast<size_t>(dims.output_batch)] = in_product(dims.input_batch);
+  permutation[static_cast<size_t>(dims.output_feature)] =
+      static_cast<int64_t>(permutation.size()) - 1;
+  for (size_t s = 0; s < dims.output_spatial.size(); ++s) {
+    permutation[static_cast<size_t>(dims.output_spatial[s])] = in_product(dims.input_spatial[s]);
+  }
+  return product ? b.transpose(product, std::move(permutation)) : Value();
+}
 
 Value compose_transposes(Builder& b, const Match& match) {
   I64s both;
@@ -165,6 +207,9 @@ constexpr Rule kRules[] = {
      .because = "no element moves"},
     {.name = "reverse-reverse", .pattern = "reverse(reverse(x))", .where = kSameDimensions,
      .replacement = "x", .because = "each element moves back"},
+    {.name = "convolution-pointwise", .pattern = "convolution(x, y)", .where = kPointwise,
+     .replacement = "transpose(dot_general(x, reshape(y)))", .build = product_of_pointwise,
+     .because = "each result is one product of features; sums run over them in the same order"},
     {.name = "get-tuple-element-of-tuple", .pattern = "get_tuple_element(tuple(xs...))",
      .replacement = "the element of xs", .build = element_of_tuple, .because = "the tuple has this element"},
     {.name = "real-of-complex", .pattern = "real(complex(x, y))", .replacement = "x",
