@@ -32,6 +32,11 @@ class HandleTable {
     const auto found = objects_.find(handle);
     return found == objects_.end() ? nullptr : found->second;
   }
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [handle, object] : objects_) visit(*object);
+  }
   void remove(uint64_t handle) {
     std::shared_ptr<T> object;  // Destroyed without the lock.
     const std::lock_guard lock(mutex_);
@@ -254,6 +259,7 @@ class OpenClDevice final : public backend::Device {
                         "clEnqueueMarkerWithWaitList"));
     TENON_TRY(status_of(queue.commands.flush(), "clFlush"));
     queue.batch->marker = std::move(marker);
+    const std::lock_guard lock(batches_);  // abort() looks at them.
     return events_.add(std::exchange(queue.batch, std::move(next)));
   }
 
@@ -305,9 +311,17 @@ class OpenClDevice final : public backend::Device {
     return static_cast<double>(end) * kNanoseconds;
   }
 
-  // OpenCL cannot end a kernel; but those that may never end read a flag.
+  // OpenCL cannot end a kernel, but one that might never end reads a flag. What copies to the host
+  // is over then too (B12).
   Status abort() override {
     lost_ = true;
+    if (!found_.shares_memory) return {};
+    {
+      const std::lock_guard lock(batches_);
+      events_.for_each([](WorkBatch& batch) { batch.stop_kernels(); });
+      for (Queue& queue : queues_) queue.batch->stop_kernels();
+    }
+    for (Queue& queue : queues_) queue.commands.finish();
     return {};
   }
 
@@ -384,6 +398,7 @@ class OpenClDevice final : public backend::Device {
   std::atomic<int64_t> in_use_ = 0;
   std::atomic<bool> lost_ = false;
   std::mutex launching_;
+  std::mutex batches_;
   HandleTable<Module> modules_;
   HandleTable<ClMemory> memories_;
   HandleTable<WorkBatch> events_;

@@ -7,34 +7,23 @@
 namespace tenon::opencl {
 namespace {
 
-std::string_view code_name(cl_int code) {
-  switch (code) {
-#define TENON_OPENCL_CODE(name) \
-  case name:                    \
-    return #name
-    TENON_OPENCL_CODE(CL_DEVICE_NOT_FOUND);
-    TENON_OPENCL_CODE(CL_DEVICE_NOT_AVAILABLE);
-    TENON_OPENCL_CODE(CL_COMPILER_NOT_AVAILABLE);
-    TENON_OPENCL_CODE(CL_MEM_OBJECT_ALLOCATION_FAILURE);
-    TENON_OPENCL_CODE(CL_OUT_OF_RESOURCES);
-    TENON_OPENCL_CODE(CL_OUT_OF_HOST_MEMORY);
-    TENON_OPENCL_CODE(CL_BUILD_PROGRAM_FAILURE);
-    TENON_OPENCL_CODE(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
-    TENON_OPENCL_CODE(CL_INVALID_VALUE);
-    TENON_OPENCL_CODE(CL_INVALID_MEM_OBJECT);
-    TENON_OPENCL_CODE(CL_INVALID_BINARY);
-    TENON_OPENCL_CODE(CL_INVALID_KERNEL_NAME);
-    TENON_OPENCL_CODE(CL_INVALID_ARG_INDEX);
-    TENON_OPENCL_CODE(CL_INVALID_ARG_VALUE);
-    TENON_OPENCL_CODE(CL_INVALID_ARG_SIZE);
-    TENON_OPENCL_CODE(CL_INVALID_KERNEL_ARGS);
-    TENON_OPENCL_CODE(CL_INVALID_WORK_GROUP_SIZE);
-    TENON_OPENCL_CODE(CL_INVALID_BUFFER_SIZE);
-    TENON_OPENCL_CODE(CL_INVALID_EVENT_WAIT_LIST);
-#undef TENON_OPENCL_CODE
-    default:
-      return "";
+constexpr std::pair<cl_int, std::string_view> kCodes[] = {
+    {CL_DEVICE_NOT_AVAILABLE, "CL_DEVICE_NOT_AVAILABLE"},
+    {CL_MEM_OBJECT_ALLOCATION_FAILURE, "CL_MEM_OBJECT_ALLOCATION_FAILURE"},
+    {CL_OUT_OF_RESOURCES, "CL_OUT_OF_RESOURCES"},
+    {CL_OUT_OF_HOST_MEMORY, "CL_OUT_OF_HOST_MEMORY"},
+    {CL_BUILD_PROGRAM_FAILURE, "CL_BUILD_PROGRAM_FAILURE"},
+    {CL_INVALID_VALUE, "CL_INVALID_VALUE"},
+    {CL_INVALID_BINARY, "CL_INVALID_BINARY"},
+    {CL_INVALID_KERNEL_ARGS, "CL_INVALID_KERNEL_ARGS"},
+    {CL_INVALID_WORK_GROUP_SIZE, "CL_INVALID_WORK_GROUP_SIZE"},
+    {CL_INVALID_BUFFER_SIZE, "CL_INVALID_BUFFER_SIZE"}};
+
+std::string code_name(cl_int code) {
+  for (const auto& [number, name] : kCodes) {
+    if (number == code) return std::string(name);
   }
+  return fmt::format("code {}", code);
 }
 
 /// A setting of the environment, or what the device says.
@@ -142,11 +131,10 @@ Status status_of(cl_int code, std::string_view function) {
   if (code == CL_SUCCESS) return {};
   const bool no_room = code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES ||
                        code == CL_OUT_OF_HOST_MEMORY || code == CL_INVALID_BUFFER_SIZE;
-  const std::string_view name = code_name(code);
   return make_error(no_room                           ? ErrorCode::kResourceExhausted
                     : code == CL_DEVICE_NOT_AVAILABLE ? ErrorCode::kUnavailable
                                                       : ErrorCode::kInternal,
-                    "{}: {}", function, name.empty() ? fmt::format("code {}", code) : name);
+                    "{}: {}", function, code_name(code));
 }
 
 Result<std::vector<Found>> find_devices() {

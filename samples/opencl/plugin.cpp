@@ -43,6 +43,23 @@ std::vector<kernel::Kernel> with_own_names(Kernels kernels) {
   return copies;
 }
 
+/// The kernels that the device or the language cannot express (B13).
+std::vector<backend::Declined> declined(const std::vector<kernel::Kernel>& kernels,
+                                        const backend::TargetInfo& target,
+                                        const kernel::RenderOptions& options, bool all_rendered) {
+  std::vector<backend::Declined> list;
+  for (uint32_t k = 0; k < kernels.size(); ++k) {
+    const size_t parameters = kernels[k].buffer_count + kernels[k].scalars.size();
+    if (static_cast<int64_t>(parameters) > target.most_parameters) {
+      list.push_back({k, backend::Reason::kTooManyParameters, std::to_string(parameters)});
+    } else if (!all_rendered) {
+      const auto alone = kernel::render(std::span(&kernels[k], 1), options);
+      if (!alone) list.push_back({k, backend::Reason::kOther, alone.error().message()});
+    }
+  }
+  return list;
+}
+
 class OpenClBackend final : public backend::Backend {
  public:
   explicit OpenClBackend(std::vector<Found> found)
@@ -78,8 +95,12 @@ class OpenClBackend final : public backend::Backend {
     options.offset_bits = found.offset_bits;
     options.stop = found.shares_memory;
     options.vector_bytes = target.vector_bytes;
-    TENON_ASSIGN(const kernel::RenderedSource source,
-                 kernel::render(with_own_names(kernels), options));
+    const std::vector<kernel::Kernel> copies = with_own_names(kernels);
+    Compiled compiled;
+    const auto rendered = kernel::render(copies, options);
+    compiled.declined = declined(copies, target, options, rendered.has_value());
+    if (!compiled.declined.empty()) return compiled;
+    TENON_ASSIGN(const kernel::RenderedSource source, rendered);
     cl_int code = CL_SUCCESS;
     const cl::Program program(context, source.text, /*build=*/false, &code);
     TENON_TRY(status_of(code, "clCreateProgramWithSource"));
@@ -92,7 +113,6 @@ class OpenClBackend final : public backend::Backend {
     TENON_TRY(status_of(code, "clBuildProgram"));
     const auto binaries = program.getInfo<CL_PROGRAM_BINARIES>(&code);
     TENON_TRY(status_of(code, "clGetProgramInfo"));
-    Compiled compiled;
     compiled.binary = ModuleBinary{source.kernels, {binaries[0].begin(), binaries[0].end()}}.save();
     return compiled;
   }
