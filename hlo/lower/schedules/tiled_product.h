@@ -24,8 +24,9 @@ class TiledProduct {
     kernel::ValueId k = 0;
   };
 
-  TiledProduct(const Instruction& op, Dims batch, Dims outer, int64_t m, int64_t n, int64_t k)
-      : op(op), batch(std::move(batch)), outer(std::move(outer)), m(m), n(n), k(k) {}
+  TiledProduct(const Instruction& of, Dims batches, Dims turns, int64_t rows, int64_t columns,
+               int64_t depth)
+      : op(of), batch(std::move(batches)), outer(std::move(turns)), m(rows), n(columns), k(depth) {}
   virtual ~TiledProduct() = default;
 
   /// An element of a factor in the type `type`, which is read only where `inside` is true; 0 where
