@@ -58,8 +58,8 @@ struct ConvolutionSizes {
 
 class ConvolutionProduct final : public TiledProduct {
  public:
-  explicit ConvolutionProduct(const Instruction& op)
-      : ConvolutionProduct(op, ConvolutionSizes(op)) {}
+  explicit ConvolutionProduct(const Instruction& of)
+      : ConvolutionProduct(of, ConvolutionSizes(of)) {}
 
   Element element(ElementEmitter& e, size_t side, const FactorPlace& place, ValueId inside,
                   ElementType type) const override {
@@ -116,8 +116,8 @@ class ConvolutionProduct final : public TiledProduct {
   }
 
  private:
-  ConvolutionProduct(const Instruction& op, const ConvolutionSizes& sizes)
-      : TiledProduct(op, sizes.batch, sizes.is_shallow ? Dims{} : sizes.turns,
+  ConvolutionProduct(const Instruction& of, const ConvolutionSizes& sizes)
+      : TiledProduct(of, sizes.batch, sizes.is_shallow ? Dims{} : sizes.turns,
                      element_count(sizes.places), sizes.outputs,
                      sizes.is_shallow ? sizes.depth() : sizes.features),
         sizes_(sizes) {}
