@@ -171,9 +171,9 @@ class ConvolutionProduct final : public TiledProduct {
     Values index(dims.size());
     const Values place = place_of(b, of.batch, of.free);
     const ValueId group = group_of(b, of.batch);
-    ValueId batch = place[0];
-    if (c.batch_groups > 1) batch = b.add(b.mul(group, b.index(sizes_.places[0])), batch);
-    index[static_cast<size_t>(c.input.batch)] = batch;
+    const bool grouped = c.batch_groups > 1;
+    index[static_cast<size_t>(c.input.batch)] =
+        grouped ? b.add(b.mul(group, b.index(sizes_.places[0])), place[0]) : place[0];
     if (c.feature_groups > 1) feature = b.add(b.mul(group, b.index(sizes_.features)), feature);
     index[static_cast<size_t>(c.input.feature)] = feature;
     for (size_t s = 0; s < c.strides.size(); ++s) {
