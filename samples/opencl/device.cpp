@@ -196,21 +196,18 @@ class OpenClDevice final : public backend::Device {
     Queue& queue = queues_[number];
     const auto size = static_cast<size_t>(bytes);
     cl::Event done;
+    cl_int code = CL_SUCCESS;
     if (from.on_host()) {
-      TENON_TRY(status_of(queue.commands.enqueueWriteBuffer(buffer_of(to), CL_FALSE, offset_of(to),
-                                                            size, from.host, nullptr, &done),
-                          "clEnqueueWriteBuffer"));
+      code = queue.commands.enqueueWriteBuffer(buffer_of(to), CL_FALSE, offset_of(to), size,
+                                               from.host, nullptr, &done);
     } else if (to.on_host()) {
-      TENON_TRY(
-          status_of(queue.commands.enqueueReadBuffer(buffer_of(from), CL_FALSE, offset_of(from),
-                                                     size, to.host, nullptr, &done),
-                    "clEnqueueReadBuffer"));
+      code = queue.commands.enqueueReadBuffer(buffer_of(from), CL_FALSE, offset_of(from), size,
+                                              to.host, nullptr, &done);
     } else {
-      TENON_TRY(status_of(
-          queue.commands.enqueueCopyBuffer(buffer_of(from), buffer_of(to), offset_of(from),
-                                           offset_of(to), size, nullptr, &done),
-          "clEnqueueCopyBuffer"));
+      code = queue.commands.enqueueCopyBuffer(buffer_of(from), buffer_of(to), offset_of(from),
+                                              offset_of(to), size, nullptr, &done);
     }
+    TENON_TRY(status_of(code, "a copy"));
     queue.batch->work.push_back(std::move(done));
     return {};
   }

@@ -11,9 +11,6 @@
 #define CL_HPP_MINIMUM_OPENCL_VERSION 120
 #define CL_HPP_TARGET_OPENCL_VERSION 120
 #include <CL/opencl.hpp>
-#include <memory>
-#include <string>
-#include <vector>
 
 #include "core/backend/backend.h"
 

@@ -2,10 +2,6 @@
 // saves it.
 #pragma once
 
-#include <string>
-#include <vector>
-
-#include "core/base/status.h"
 #include "core/kernel/render/render.h"
 
 namespace tenon::opencl {

@@ -101,6 +101,20 @@ class OpenClBackend final : public backend::Backend {
     compiled.declined = declined(copies, target, options, rendered.has_value());
     if (!compiled.declined.empty()) return compiled;
     TENON_ASSIGN(const kernel::RenderedSource source, rendered);
+    // The driver may give other bytes for the same source (B13), but not for long.
+    const std::lock_guard lock(compiling_);
+    if (compiled_.size() > kMostKept) compiled_.clear();
+    std::string& binary = compiled_[{index, source.text}];
+    if (binary.empty()) {
+      TENON_ASSIGN(binary, build(found, context, source));
+    }
+    compiled.binary = binary;
+    return compiled;
+  }
+
+ private:
+  static Result<std::string> build(const Found& found, const cl::Context& context,
+                                   const kernel::RenderedSource& source) {
     cl_int code = CL_SUCCESS;
     const cl::Program program(context, source.text, /*build=*/false, &code);
     TENON_TRY(status_of(code, "clCreateProgramWithSource"));
@@ -113,11 +127,9 @@ class OpenClBackend final : public backend::Backend {
     TENON_TRY(status_of(code, "clBuildProgram"));
     const auto binaries = program.getInfo<CL_PROGRAM_BINARIES>(&code);
     TENON_TRY(status_of(code, "clGetProgramInfo"));
-    compiled.binary = ModuleBinary{source.kernels, {binaries[0].begin(), binaries[0].end()}}.save();
-    return compiled;
+    return ModuleBinary{source.kernels, {binaries[0].begin(), binaries[0].end()}}.save();
   }
 
- private:
   // A context for each device, made when it is first needed: it may start a driver.
   Result<cl::Context> context_of(size_t index) {
     const std::lock_guard lock(mutex_);
@@ -131,6 +143,9 @@ class OpenClBackend final : public backend::Backend {
   const std::vector<Found> found_;
   std::mutex mutex_;
   std::vector<cl::Context> contexts_;
+  static constexpr size_t kMostKept = 256;
+  std::mutex compiling_;
+  std::map<std::pair<size_t, std::string>, std::string> compiled_;
 };
 
 }  // namespace

@@ -28,11 +28,12 @@ NARROWED = {
     "buffers at 4096 bytes, one queue": {"TENON_OPENCL_ALIGNMENT": "4096", "TENON_OPENCL_QUEUES": "1"},
     "16 lanes": {"TENON_OPENCL_LANES": "16"},
 }
+IN_CI = ["without f64, 64-bit integers, atomics, shared memory", "4 KiB of local memory"]
 # PoCL compiles some loops with barriers wrongly: see the README of the sample.
 EXCLUDED = {"16 lanes": ["random/loop/*"]}
 # A part of each group that is small but uses every part of the plug-in.
-FEW = ["op/add/*/prime/ordinary", "op/reduce/f32/*/ordinary", "op/dot_general/f32/*", "op/scatter/s64/*", "op/exponential/f32/*/ordinary",
-       "memory/*", "pattern/softmax/f32*", "random/loop/000"]
+FEW = ["op/add/*/prime/ordinary", "op/reduce/f32/add_*/ordinary", "op/dot_general/f32/*", "op/scatter/s64/*",
+       "op/exponential/f32/prime/ordinary", "pattern/softmax/f32*"]
 
 
 class Plugin:
@@ -45,17 +46,20 @@ class Plugin:
         # Processes that share PoCL's cache of kernels can abort one another.
         self.variables = {**installed.variables, "POCL_KERNEL_CACHE": "0"}
 
-    def conform(self, *words, limit=3600, **variables):
-        """The report of a run of the conformance suite, all of which has to pass on the device."""
+    def conform(self, *words, limit=3600, outcomes=("pass",), **variables):
+        """Runs cases of the conformance suite, each of which has to end in one of `outcomes`, and most on the device."""
         report = self.folder / "report.json"
-        output = succeeds(self.installed.tool, "conform", "--device", self.path, "--no-reduce", "--quiet", "--json", report, *words,
-                          folder="/", variables={**self.variables, **variables}, limit=limit)
-        written = json.loads(report.read_text())
-        cases = written["cases"]
-        expect(written["passed"] and cases, output[-2000:])
+        _, output = run(self.installed.tool, "conform", "--device", self.path, "--no-reduce", "--quiet", "--json", report, *words,
+                        folder="/", variables={**self.variables, **variables}, limit=limit)
+        expect(report.exists(), output[-2000:])
+        cases = json.loads(report.read_text())["cases"]
+        report.unlink()
+        wrong = [f"{case['outcome']} {case['name']}" for case in cases if case["outcome"] not in outcomes]
+        expect(cases and not wrong, f"{wrong[:5]}: {output[:2000]}")
         kernels = sum(case["steps"]["kernels"] for case in cases if "steps" in case)
-        expect(kernels > 0, "no kernel ran on the device")
-        return f"{len(cases)} cases, {kernels} kernels on the device"
+        passed = sum(case["outcome"] == "pass" for case in cases)
+        expect(kernels > 0 and 10 * passed > 9 * len(cases), f"{passed} of {len(cases)} passed, {kernels} kernels ran on the device")
+        return f"{passed} cases, {kernels} kernels on the device"
 
 
 def has_device():
@@ -95,13 +99,15 @@ def test_devices(plugin):
     expect(status == 0 and "TENON_OPENCL_LANES is 'many', expected a number from 1 on" in said, said)
 
 
-def test_samples(plugin):
-    return plugin.conform("model/*")
+def test_samples(plugin, full):
+    return plugin.conform("model/*") if full else plugin.conform("model/digits*", "model/fft*")
 
 
 def test_narrowed(plugin, full):
     said = []
     for name, variables in NARROWED.items():
+        if not full and name not in IN_CI:
+            continue
         patterns = ["--tier", "smoke"] if full else FEW
         for each in EXCLUDED.get(name, []):
             patterns = [*patterns, "--exclude", each]
@@ -111,8 +117,9 @@ def test_narrowed(plugin, full):
 
 def test_data_files(plugin, full):
     words = ["--data", os.environ["TENON_STABLEHLO_DATA"]]
-    shard = [] if full else ["--shard", "3/48"]
-    return plugin.conform(*words, *shard, TENON_OPENCL_DEVICES="4")
+    # A program of constants runs no step; one of vhlo/ has hundreds of functions.
+    chosen = [] if full else ["data/testdata/*", "--shard", "3/64"]
+    return plugin.conform(*words, *chosen, "--timeout", 600, outcomes=("pass", "not-run", "not-supported"), TENON_OPENCL_DEVICES="16")
 
 
 def test_random(plugin):
@@ -120,9 +127,7 @@ def test_random(plugin):
 
 
 def test_quick(plugin):
-    # With PoCL's cache, without which no binary is like another, and therefore in one process.
-    return plugin.conform("--tier", "quick", "--jobs", 1, limit=7200, POCL_KERNEL_CACHE="1",
-                          POCL_CACHE_DIR=str(plugin.folder / "build"))
+    return plugin.conform("--tier", "quick", limit=7200)
 
 
 def test_faults(plugin, full):
@@ -130,11 +135,11 @@ def test_faults(plugin, full):
     program = ROOT / "samples/convnet/program.mlir"
     inputs = [word for i, file in enumerate(sorted(program.parent.glob("in_*.npy"))) for word in ("--arg", f"{i}=@{file}")]
     failed = 0
-    schedules = 200 if full else 20
+    schedules = 200 if full else 8
     for seed in range(schedules):
         status, said = run(plugin.installed.tool, "run", program, *inputs, "--quiet", "--device", plugin.path, "--layer=faults,validate",
                            folder="/", limit=60,
-                           variables={**plugin.variables, "TENON_FAULTS": f"launch%40 copy%40 allocate%20 event%20 delay%4 seed={seed}"})
+                           variables={**plugin.variables, "TENON_FAULTS": f"launch%100 copy%100 allocate%50 event%50 delay%4 seed={seed}"})
         expect(status == 0 or (status == 1 and "error: " in said), f"seed {seed}: {status}: {said[-500:]}")
         failed += status == 1
     expect(0 < failed < schedules, f"{failed} of {schedules} runs failed")
@@ -168,7 +173,7 @@ def main():
             return 1
         good = attempt("devices", test_devices, plugin)
         good &= attempt("its own tests", test_its_own_tests, plugin)
-        good &= attempt("samples", test_samples, plugin)
+        good &= attempt("samples", test_samples, plugin, full)
         good &= attempt("faults", test_faults, plugin, full)
         good &= attempt("narrowed", test_narrowed, plugin, full)
         if full:
