@@ -35,10 +35,6 @@ int64_t divisor(int64_t count, int64_t most) {
   return 1;
 }
 
-bool is_zero(const Kernel& kernel, kernel::ValueId value) {
-  return kernel.is_constant(value) && kernel.value(value).bits == 0;
-}
-
 // Determines the rows and columns of the sums; false if the statement covers only a part of private
 // sums.
 bool shape_of_sums(const Kernel& kernel, const Node& n, Product& product) {
@@ -55,8 +51,7 @@ bool shape_of_sums(const Kernel& kernel, const Node& n, Product& product) {
   product.rows = c.dims[2];
   product.columns = c.dims[3];
   product.tile.c_row = c.dims[3];
-  return is_zero(kernel, n.operands[0]) && is_zero(kernel, n.operands[1]) &&
-         n.extents[0] == c.dims[0] * c.dims[2] && n.extents[1] == c.dims[1] * c.dims[3];
+  return kernel::covers_private_sums(kernel, n);
 }
 
 std::optional<Product> product_of(const Kernel& kernel, const Node& n, int64_t vector_bytes) {

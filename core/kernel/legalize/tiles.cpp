@@ -169,6 +169,16 @@ Kernel expand_tiles(const Kernel& kernel, bool registers,
   return TileExpander(kernel, registers, keeps).run();
 }
 
+bool covers_private_sums(const Kernel& kernel, const Node& contract) {
+  const Memory& c = kernel.memory(contract.memories[0]);
+  const auto is_zero = [&](ValueId start) {
+    return kernel.is_constant(start) && kernel.value(start).bits == 0;
+  };
+  return c.space == Space::kPrivate && is_zero(contract.operands[0]) &&
+         is_zero(contract.operands[1]) && contract.extents[0] == c.dims[0] * c.dims[2] &&
+         contract.extents[1] == c.dims[1] * c.dims[3];
+}
+
 bool has_tiles(const Kernel& kernel) {
   return std::any_of(kernel.nodes.begin(), kernel.nodes.end(),
                      [](const Node& n) { return is<OnTile>(n.op); });

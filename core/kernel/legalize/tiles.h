@@ -17,4 +17,8 @@ Kernel expand_tiles(const Kernel& kernel, bool registers = false,
                     const std::function<bool(const Node&)>& keeps = {});
 bool has_tiles(const Kernel& kernel);
 
+/// Whether a `contract` adds to all sums of a private c, so that each lane's are a block of rows
+/// and columns.
+bool covers_private_sums(const Kernel& kernel, const Node& contract);
+
 }  // namespace tenon::kernel

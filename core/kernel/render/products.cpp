@@ -6,30 +6,21 @@
 #include "core/kernel/render/statement_writer.h"
 
 namespace tenon::kernel {
-namespace {
-
-bool is_zero(const Kernel& kernel, ValueId id) {
-  const Value& value = kernel.value(id);
-  return value.kind == ValueKind::kConstant && value.bits == 0;
-}
-
-}  // namespace
-
 bool is_register_product(const Kernel& kernel, const Node& n) {
   if (n.op != OpCode::kContract || n.transpose_a || n.transpose_b) return false;
   const Memory& c = kernel.memory(n.memories[0]);
   const bool floats = c.type == ElementType::kF32 || c.type == ElementType::kF64;
-  if (c.space != Space::kPrivate || !floats || c.dims.size() != 4 || !c.strides.empty()) {
-    return false;
-  }
+  if (!floats || !c.strides.empty() || !covers_private_sums(kernel, n)) return false;
   for (const MemoryId m : {n.memories[1], n.memories[2]}) {
     const Memory& tile = kernel.memory(m);
     const bool fits = tile.space == Space::kScratch && tile.type == c.type &&
                       tile.dims.size() == 2 && tile.resolved_strides()[1] == 1;
     if (!fits) return false;
   }
-  return n.extents[0] == c.dims[0] * c.dims[2] && n.extents[1] == c.dims[1] * c.dims[3] &&
-         std::ranges::all_of(n.operands, [&](ValueId start) { return is_zero(kernel, start); });
+  // The starts of c are zero; so must those of the tiles be.
+  return std::all_of(n.operands.begin() + 2, n.operands.end(), [&](ValueId start) {
+    return kernel.is_constant(start) && kernel.value(start).bits == 0;
+  });
 }
 
 Result<Kernel> legal_for_source(const Kernel& kernel, Language language) {

@@ -65,6 +65,50 @@ Values DotShape::factor(size_t operand, const Values& in_batch, const Values& of
   return at;
 }
 
+Values input_index(Builder& b, const Instruction& op, const program::Convolution& c,
+                   const WindowElement& of, const I64s& multiples, ValueId& inside) {
+  const Dims& dims = op.operand_type(0).dims();
+  const auto size = [&](int64_t axis) { return dims[static_cast<size_t>(axis)]; };
+  Values index(dims.size());
+  const bool by_batch = c.batch_groups > 1;
+  const bool by_feature = c.feature_groups > 1;
+  const int64_t batches = size(c.input.batch) / c.batch_groups;
+  const int64_t features = size(c.input.feature) / c.feature_groups;
+  index[static_cast<size_t>(c.input.batch)] =
+      by_batch ? b.add(of.batch, b.mul(of.group, b.index(batches))) : of.batch;
+  index[static_cast<size_t>(c.input.feature)] =
+      by_feature ? b.add(b.mul(of.group, b.index(features)), of.feature) : of.feature;
+  for (size_t s = 0; s < c.strides.size(); ++s) {
+    const ValueId scaled = b.add(b.mul(of.spatial[s], b.index(c.strides[s])),
+                                 b.mul(of.in_window[s], b.index(c.kernel_dilation[s])));
+    const ValueId place = b.sub(scaled, b.index(c.padding_low[s]));
+    const ValueId dilation = b.index(c.input_dilation[s]);
+    const int64_t length = size(c.input.spatial[s]);
+    inside = b.logical_and(
+        inside, in_bounds(b, place, length == 0 ? 0 : (length - 1) * c.input_dilation[s] + 1));
+    if (c.input_dilation[s] != multiples[s]) {
+      inside = b.logical_and(inside, b.compare(K::kEq, b.rem(place, dilation), b.index(0)));
+    }
+    index[static_cast<size_t>(c.input.spatial[s])] = b.div(place, dilation);
+  }
+  return index;
+}
+
+Values kernel_index(Builder& b, const Instruction& op, const program::Convolution& c,
+                    const WindowElement& of, ValueId output) {
+  const Dims& dims = op.operand_type(1).dims();
+  Values index(dims.size());
+  index[static_cast<size_t>(c.kernel.batch)] = output;
+  index[static_cast<size_t>(c.kernel.feature)] = of.feature;
+  for (size_t s = 0; s < c.kernel.spatial.size(); ++s) {
+    const auto axis = static_cast<size_t>(c.kernel.spatial[s]);
+    index[axis] = contains(c.reversed, static_cast<int64_t>(s))
+                      ? b.sub(b.index(dims[axis] - 1), of.in_window[s])
+                      : of.in_window[s];
+  }
+  return index;
+}
+
 namespace {
 
 // An operand's element, converted to the accumulator's type.
@@ -98,52 +142,28 @@ int64_t size_of(const Type& type, int64_t axis) { return type.dims()[static_cast
 Elements emit_convolution(ElementEmitter& e, const Instruction& op, const Values& index) {
   Builder& b = e.b;
   const program::Convolution c = convolution_of(op);
-  const Type& lhs = op.operand_type(0);
   const Type& rhs = op.operand_type(1);
   const ElementType type = accumulator(op);
   const int64_t outputs = size_of(rhs, c.kernel.batch);
   const int64_t features = size_of(rhs, c.kernel.feature);
-  const int64_t batches = size_of(lhs, c.input.batch) / c.batch_groups;
   const ValueId output = index[static_cast<size_t>(c.output.feature)];
-  ValueId batch = index[static_cast<size_t>(c.output.batch)];
-  if (c.batch_groups > 1) {
-    const ValueId group = b.div(output, b.index(std::max<int64_t>(outputs / c.batch_groups, 1)));
-    batch = b.add(batch, b.mul(group, b.index(batches)));
+  const int64_t groups = std::max(c.feature_groups, c.batch_groups);
+  WindowElement element;
+  element.batch = index[static_cast<size_t>(c.output.batch)];
+  for (const int64_t axis : c.output.spatial) {
+    element.spatial.push_back(index[static_cast<size_t>(axis)]);
   }
-  ValueId first_feature = b.index(0);
-  if (c.feature_groups > 1) {
-    const ValueId group = b.div(output, b.index(std::max<int64_t>(outputs / c.feature_groups, 1)));
-    first_feature = b.mul(group, b.index(features));
-  }
+  element.group =
+      groups == 1 ? b.index(0) : b.div(output, b.index(std::max<int64_t>(outputs / groups, 1)));
   Dims extents;
   for (const int64_t axis : c.kernel.spatial) extents.push_back(size_of(rhs, axis));
   extents.push_back(features);
   return sum_of(e, op, extents, false, type, [&](const Values& at) {
-    Values from(lhs.dims().size());
-    Values weight(rhs.dims().size());
+    element.in_window = Values(at.begin(), at.end() - 1);
+    element.feature = at.back();
     ValueId inside = b.pred(true);
-    for (size_t s = 0; s < c.strides.size(); ++s) {
-      const auto axis = static_cast<size_t>(c.input.spatial[s]);
-      const ValueId out = index[static_cast<size_t>(c.output.spatial[s])];
-      const ValueId scaled =
-          b.add(b.mul(out, b.index(c.strides[s])), b.mul(at[s], b.index(c.kernel_dilation[s])));
-      const ValueId place = b.sub(scaled, b.index(c.padding_low[s]));
-      const ValueId dilation = b.index(c.input_dilation[s]);
-      const int64_t size = lhs.dims()[axis];
-      inside = b.logical_and(
-          inside, in_bounds(b, place, size == 0 ? 0 : (size - 1) * c.input_dilation[s] + 1));
-      if (c.input_dilation[s] != 1) {
-        inside = b.logical_and(inside, b.compare(K::kEq, b.rem(place, dilation), b.index(0)));
-      }
-      from[axis] = b.div(place, dilation);
-      weight[static_cast<size_t>(c.kernel.spatial[s])] =
-          contains(c.reversed, static_cast<int64_t>(s)) ? b.sub(b.index(extents[s] - 1), at[s])
-                                                        : at[s];
-    }
-    from[static_cast<size_t>(c.input.batch)] = batch;
-    from[static_cast<size_t>(c.input.feature)] = b.add(first_feature, at.back());
-    weight[static_cast<size_t>(c.kernel.feature)] = at.back();
-    weight[static_cast<size_t>(c.kernel.batch)] = output;
+    const Values from = input_index(b, op, c, element, I64s(c.input_dilation.size(), 1), inside);
+    const Values weight = kernel_index(b, op, c, element, output);
     return e.if_else(
         inside, type,
         [&] {

@@ -3,7 +3,9 @@
 
 #include <array>
 
+#include "core/program/library_call.h"
 #include "hlo/lower/elements/emitter.h"
+#include "hlo/lower/elements/index_math.h"
 
 namespace tenon::hlo::lower {
 
@@ -24,5 +26,22 @@ struct DotShape {
   /// The dimensions of each kind, in order, for each operand.
   std::array<I64s, 2> batching, free, contracting;
 };
+
+/// An element of a convolution's window: its place in the window, and its feature within the group.
+struct WindowElement {
+  ValueId batch = 0;  ///< Number of the array in the result.
+  Values spatial;     ///< The place of the result.
+  ValueId group = 0;
+  Values in_window;
+  ValueId feature = 0;
+};
+/// The index of the element of the input. Narrows `inside` to windows that do not hang over the
+/// input, and to elements that are not gaps of its dilation, unless the caller takes only those: of
+/// dimension s places are multiples of `multiples[s]`.
+Values input_index(kernel::Builder& b, const Instruction& op, const program::Convolution& c,
+                   const WindowElement& of, const I64s& multiples, ValueId& inside);
+/// The index of its factor in the kernel, for the output feature `output`.
+Values kernel_index(kernel::Builder& b, const Instruction& op, const program::Convolution& c,
+                    const WindowElement& of, ValueId output);
 
 }  // namespace tenon::hlo::lower

@@ -72,9 +72,16 @@ class ConvolutionProduct final : public TiledProduct {
       feature = turn.back();
       turn.pop_back();
     }
-    const Values in_window = window_of(e.b, place.batch, turn, inside);
-    const Values index = side == 0 ? input_index(e.b, place, in_window, feature, inside)
-                                   : kernel_index(e.b, place, in_window, feature);
+    WindowElement of;
+    const Values at = place_of(e.b, place.batch, side == 0 ? place.free : e.b.index(0));
+    of.batch = at[0];
+    of.spatial = Values(at.begin() + 1, at.end());
+    of.group = group_of(e.b, place.batch);
+    of.in_window = window_of(e.b, place.batch, turn, inside);
+    of.feature = feature;
+    const Values index =
+        side == 0 ? input_index(e.b, op, sizes_.c, of, sizes_.phases, inside)
+                  : kernel_index(e.b, op, sizes_.c, of, output_of(e.b, place.batch, place.free));
     const auto load = [&] {
       return e.convert(e.element(op.operand(side), index), op.operand_type(side).element_type(),
                        type);
@@ -91,8 +98,7 @@ class ConvolutionProduct final : public TiledProduct {
     for (size_t s = 0; s < c.output.spatial.size(); ++s) {
       index[static_cast<size_t>(c.output.spatial[s])] = place[s + 1];
     }
-    index[static_cast<size_t>(c.output.feature)] =
-        b.add(b.mul(group_of(b, in_batch), b.index(sizes_.outputs)), column);
+    index[static_cast<size_t>(c.output.feature)] = output_of(b, in_batch, column);
     return index;
   }
 
@@ -124,6 +130,9 @@ class ConvolutionProduct final : public TiledProduct {
 
   ValueId group_of(Builder& b, const Values& in_batch) const {
     return sizes_.groups > 1 ? in_batch[0] : b.index(0);
+  }
+  ValueId output_of(Builder& b, const Values& in_batch, ValueId column) const {
+    return b.add(b.mul(group_of(b, in_batch), b.index(sizes_.outputs)), column);
   }
   ValueId phase_of(Builder& b, const Values& in_batch, size_t s) const {
     if (sizes_.phases[s] == 1) return b.index(0);
@@ -160,53 +169,6 @@ class ConvolutionProduct final : public TiledProduct {
       }
     }
     return places;
-  }
-
-  // Narrows `inside` to windows that do not hang over the input, and to elements between which
-  // dilation leaves gaps.
-  Values input_index(Builder& b, const FactorPlace& of, const Values& in_window, ValueId feature,
-                     ValueId& inside) const {
-    const program::Convolution& c = sizes_.c;
-    const Dims& dims = op.operand_type(0).dims();
-    Values index(dims.size());
-    const Values place = place_of(b, of.batch, of.free);
-    const ValueId group = group_of(b, of.batch);
-    const bool grouped = c.batch_groups > 1;
-    index[static_cast<size_t>(c.input.batch)] =
-        grouped ? b.add(b.mul(group, b.index(sizes_.places[0])), place[0]) : place[0];
-    if (c.feature_groups > 1) feature = b.add(b.mul(group, b.index(sizes_.features)), feature);
-    index[static_cast<size_t>(c.input.feature)] = feature;
-    for (size_t s = 0; s < c.strides.size(); ++s) {
-      const auto axis = static_cast<size_t>(c.input.spatial[s]);
-      const ValueId scaled = b.add(b.mul(place[s + 1], b.index(c.strides[s])),
-                                   b.mul(in_window[s], b.index(c.kernel_dilation[s])));
-      const ValueId at = b.sub(scaled, b.index(c.padding_low[s]));
-      const ValueId dilation = b.index(c.input_dilation[s]);
-      const int64_t size = dims[axis];
-      inside = b.logical_and(
-          inside, in_bounds(b, at, size == 0 ? 0 : (size - 1) * c.input_dilation[s] + 1));
-      if (c.input_dilation[s] != sizes_.phases[s]) {
-        inside = b.logical_and(inside, b.compare(K::kEq, b.rem(at, dilation), b.index(0)));
-      }
-      index[axis] = b.div(at, dilation);
-    }
-    return index;
-  }
-
-  Values kernel_index(Builder& b, const FactorPlace& of, const Values& in_window,
-                      ValueId feature) const {
-    const program::Convolution& c = sizes_.c;
-    Values index(op.operand_type(1).dims().size());
-    index[static_cast<size_t>(c.kernel.batch)] =
-        b.add(b.mul(group_of(b, of.batch), b.index(sizes_.outputs)), of.free);
-    index[static_cast<size_t>(c.kernel.feature)] = feature;
-    for (size_t s = 0; s < c.kernel.spatial.size(); ++s) {
-      index[static_cast<size_t>(c.kernel.spatial[s])] =
-          std::ranges::find(c.reversed, static_cast<int64_t>(s)) != c.reversed.end()
-              ? b.sub(b.index(sizes_.window[s] - 1), in_window[s])
-              : in_window[s];
-    }
-    return index;
   }
 
   const ConvolutionSizes sizes_;
