@@ -7,7 +7,6 @@ namespace tenon::hlo {
 
 using program::BufferId;
 using program::BufferKind;
-using program::kNone;
 using program::Program;
 using program::SequenceId;
 using program::Step;
@@ -19,7 +18,7 @@ class Interference::Walk {
       : program_(program),
         effects_(program),
         found_(found),
-        since_(program.buffers.size(), kNone) {}
+        since_(program.buffers.size(), program::kNone) {}
 
   void run() {
     for (const BufferId id : program_.results) set_live(root(id), true);
@@ -43,7 +42,7 @@ class Interference::Walk {
 
   // --- Live buffers. Changes are recorded, so that a walk through a branch can be undone.
 
-  bool is_live(BufferId id) const { return since_[id] != kNone; }
+  bool is_live(BufferId id) const { return since_[id] != program::kNone; }
 
   void change(BufferId id, bool live) {
     if (live) {
@@ -51,7 +50,7 @@ class Interference::Walk {
       return;
     }
     if (since_[id] < now_) add(found_.of_[id].live, since_[id], {now_ - 1, id});
-    since_[id] = kNone;
+    since_[id] = program::kNone;
   }
 
   void set_live(BufferId id, bool live) {
@@ -73,7 +72,7 @@ class Interference::Walk {
 
   // --- The interference that the walk finds
 
-  void define(BufferId id, BufferId copied = kNone) {
+  void define(BufferId id, BufferId copied = program::kNone) {
     if (is_movable(id)) found_.of_[id].definitions.emplace(now_, copied);
   }
 
@@ -239,7 +238,7 @@ class Interference::Walk {
   const SequenceEffects effects_;
   Interference& found_;
   Time now_ = 0;
-  std::vector<Time> since_;  // The first time of each live buffer, else kNone.
+  std::vector<Time> since_;  // The first time of each live buffer, else program::kNone.
   std::vector<BufferId> changes_;
   bool in_call_ = false;
 };
@@ -269,11 +268,11 @@ void Interference::add(Ranges& live, Time first, LiveRange range) {
     // Both begin at this time.
     const LiveRange there = at->second;
     if (there.last > range.last) {
-      at->second = {range.last, kNone};
+      at->second = {range.last, program::kNone};
       live.emplace_hint(std::next(at), range.last + 1, there);
       return;
     }
-    at->second.member = kNone;
+    at->second.member = program::kNone;
     if (there.last == range.last) return;
     first = there.last + 1;
     ++at;
@@ -282,7 +281,7 @@ void Interference::add(Ranges& live, Time first, LiveRange range) {
 
 bool Interference::defines_within(const Class& defined, const Class& live) {
   const auto overwrites = [](BufferId copied, const LiveRange& range) {
-    return range.member == kNone || copied != range.member;
+    return range.member == program::kNone || copied != range.member;
   };
   if (defined.definitions.size() <= live.live.size()) {
     work_ += static_cast<int64_t>(defined.definitions.size());

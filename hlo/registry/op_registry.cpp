@@ -46,7 +46,7 @@ constexpr OpInfo kOps[] = {
 // --- Requirements on rows; each check returns the index of the first wrong row, so that the error
 // shows it
 
-constexpr int kNone = -1;
+constexpr int kNoRow = -1;
 
 template <class Holds>
 consteval int first_without(const Holds& holds) {
@@ -55,7 +55,7 @@ consteval int first_without(const Holds& holds) {
     if (!holds(op)) return index;
     ++index;
   }
-  return kNone;
+  return kNoRow;
 }
 
 constexpr bool is_structural(const OpInfo& op) {
@@ -66,40 +66,40 @@ constexpr bool is_always_decomposed(const OpInfo& op) {
   return op.decompose != nullptr && op.step == StepKind::kUnset;
 }
 
-static_assert(first_without([](const OpInfo& op) { return op.infer != nullptr; }) == kNone,
+static_assert(first_without([](const OpInfo& op) { return op.infer != nullptr; }) == kNoRow,
               "an op has no shape rule");
 static_assert(first_without([](const OpInfo& op) {
                 return op.evaluate != nullptr || op.scalar != nullptr || op.decompose != nullptr ||
                        is_structural(op);
-              }) == kNone,
+              }) == kNoRow,
               "an op has no meaning: .scalar, .evaluate or .decompose");
 static_assert(first_without([](const OpInfo& op) {
                 return is_always_decomposed(op) ||
                        (op.step != StepKind::kUnset && op.fusion != FusionKind::kUnset);
-              }) == kNone,
+              }) == kNoRow,
               "an op that is not decomposed lacks .step or .fusion");
 static_assert(first_without([](const OpInfo& op) {
                 return op.step != StepKind::kCompute || op.element != nullptr ||
                        op.kernels != nullptr;
-              }) == kNone,
+              }) == kNoRow,
               "an op that is computed has no lowering: .element or .kernels");
 static_assert(first_without([](const OpInfo& op) { return op.ulp_bound != kAccuracyUnset; }) ==
-                  kNone,
+                  kNoRow,
               "an op states no accuracy: .ulp_bound");
 static_assert(first_without([](const OpInfo& op) {
                 return op.ulp_bound != kOrderDependent || op.step != StepKind::kCompute ||
                        op.decompose != nullptr || op.terms != nullptr;
-              }) == kNone,
+              }) == kNoRow,
               "the error of an op depends on the order of its terms, and it states no number: "
               ".terms");
 static_assert(first_without([](const OpInfo& op) {
                 return (op.sample != nullptr) != !op.not_sampled.empty();
-              }) == kNone,
+              }) == kNoRow,
               "an op has neither .sample nor a reason for .not_sampled, or both");
 static_assert(first_without([](const OpInfo& op) {
                 return op.vhlo[0].name.empty() == (op.dialect() != "stablehlo") ||
                        op.code == OpCode::kCall;
-              }) == kNone,
+              }) == kNoRow,
               "a StableHLO op names no version of VHLO, or another one does: .vhlo");
 
 }  // namespace

@@ -40,18 +40,22 @@ const DenseAttr* init_constant(const Instruction& op, size_t operand) {
   return def.code() == OpCode::kConstant ? def.attr<DenseAttr>(AttrKey::value) : nullptr;
 }
 
+bool is_idempotent(Combiner combiner) {
+  return combiner == Combiner::kMinimum || combiner == Combiner::kMaximum ||
+         combiner == Combiner::kAnd || combiner == Combiner::kOr;
+}
+
 // Padding is combined as often as there is of it, which shows unless it changes nothing.
 bool padding_changes_nothing(const Instruction& op) {
   const size_t count = op.operand_count() / 2;
-  const std::optional<Combiner> combiner = count == 1 ? combiner_of(op.region(0)) : std::nullopt;
-  const bool once = combiner == Combiner::kMinimum || combiner == Combiner::kMaximum ||
-                    combiner == Combiner::kAnd || combiner == Combiner::kOr;
-  if (once) return true;
+  const std::optional<Combiner> combiner = combiner_of(op.region(0));
+  const bool is_named = count == 1 && combiner.has_value();
+  if (is_named && is_idempotent(*combiner)) return true;
   for (size_t k = count; k < 2 * count; ++k) {
     const DenseAttr* const init = init_constant(op, k);
     if (init == nullptr) return false;
-    if (!combiner) continue;
-    const std::complex<double> identity = combiner == Combiner::kMultiply ? 1 : 0;
+    if (!is_named) continue;
+    const std::complex<double> identity = *combiner == Combiner::kMultiply ? 1 : 0;
     if (init->values.get_complex(0) != identity) return false;
   }
   return true;
