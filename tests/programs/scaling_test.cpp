@@ -26,6 +26,9 @@ void* counted(std::size_t size, std::size_t alignment) {
   return memory;
 }
 
+// Not inlined: GCC takes `free` beside a call of `operator new` for a mismatch.
+[[gnu::noinline]] void uncounted(void* memory) { std::free(memory); }
+
 }  // namespace
 
 void* operator new(std::size_t size) { return counted(size, alignof(std::max_align_t)); }
@@ -33,12 +36,12 @@ void* operator new[](std::size_t size) { return counted(size, alignof(std::max_a
 void* operator new(std::size_t size, std::align_val_t alignment) {
   return counted(size, static_cast<std::size_t>(alignment));
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory) noexcept { uncounted(memory); }
+void operator delete[](void* memory) noexcept { uncounted(memory); }
+void operator delete(void* memory, std::size_t) noexcept { uncounted(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { uncounted(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { uncounted(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { uncounted(memory); }
 
 namespace tenon::hlo {
 namespace {
