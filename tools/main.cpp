@@ -50,6 +50,7 @@ int run(int argc, char** argv) {
   tenon::tools::add_kernel_command(app, &exit_code);
   tenon::tools::add_conform_command(app, &exit_code);
   tenon::tools::add_replay_command(app, &exit_code);
+  tenon::tools::add_tune_command(app, &exit_code);
   tenon::tools::add_new_backend_command(app, &exit_code);
   try {
     app.parse(argc, argv);

@@ -16,6 +16,8 @@ struct RunTarget {
   /// Executions of the program, at least one, on the same arguments; the results are the last
   /// one's.
   int64_t repeat = 1;
+  /// Ends the executions, of which there are then at least two, after these seconds; 0: never.
+  double most_seconds = 0;
 };
 
 /// Seconds by the host's clock.

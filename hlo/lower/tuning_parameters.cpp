@@ -13,6 +13,7 @@ TuningParameters TuningParameters::random(uint64_t seed) {
 }
 
 int64_t TuningParameters::choose(const TuningParameterInfo& parameter, int64_t preferred) {
+  if (asked_ != nullptr) asked_->emplace(parameter.name);
   const auto found = values_.find(parameter.name);
   int64_t chosen = preferred;
   if (found != values_.end()) {
@@ -33,6 +34,7 @@ int64_t TuningParameters::choose(const TuningParameterInfo& parameter, int64_t p
 }
 
 std::optional<bool> TuningParameters::use(std::string_view schedule) {
+  if (asked_ != nullptr) asked_->emplace(schedule);
   const auto found = values_.find(schedule);
   if (found != values_.end()) return found->second != 0;
   if (!random_) return std::nullopt;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -64,11 +65,15 @@ class TuningParameters {
   /// True: use the schedule with this name if it fits; false: never use it; nothing: the cost model
   /// decides.
   std::optional<bool> use(std::string_view schedule);
+  /// From now on `choose`, also of copies, inserts the parameter's name into `names`: what a
+  /// program can be tuned by.
+  void record_asked(std::set<std::string>* names) { asked_ = names; }
 
  private:
   std::map<std::string, int64_t, std::less<>> values_;
   std::map<std::string, int64_t, std::less<>> preferred_;
   std::optional<Random> random_;  // Only in random parameters.
+  std::set<std::string>* asked_ = nullptr;
 };
 
 /// All parameters: the general ones and those of schedules, whose own names are flags.

@@ -604,6 +604,35 @@ def test_tune(out):
     contains(said, "warning: tuning of device interp: there is no tuning parameter 'stages'")
 
 
+def test_tune_command(out):
+    # Which values are faster is the machine's business.
+    plugin = out / "libtenon_interp.so"
+    shutil.copy(BUILD.resolve() / "core/libtenon_interp.so", plugin)
+    program = out / "sum.mlir"
+    program.write_text("func.func @main(%x: tensor<4096xf32>) -> tensor<f32> {\n"
+                       "  %z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+                       "  %s = stablehlo.reduce(%x init: %z) applies stablehlo.add across dimensions = [0]"
+                       " : (tensor<4096xf32>, tensor<f32>) -> tensor<f32>\n  return %s : tensor<f32>\n}\n")
+    tune = ("tune", program, f"--device={plugin}", "--parameter=two-stage", "--parameter=parts", "--minutes=5")
+    code, printed, said = run_tenon(*tune)
+    equal(code, 0)
+    contains(printed, "sum ")
+    contains(said, "two-stage (1 of 4)")
+    lines = [json.loads(line) for line in (out / "libtenon_interp.tuning.trials").read_text().splitlines()]
+    measured = [line for line in lines if line["outcome"] == "measured"]
+    contains(str([line["parameters"] for line in measured]), "'two-stage': 1")
+    equal([line for line in lines if line["outcome"] not in ("begun", "measured")], [])
+    if "written to" in printed:
+        contains((out / "libtenon_interp.tuning").read_text(), "# By `tenon tune --device interp`")
+    contains(run_tenon(*tune)[2], "trials are known from")
+    equal("trials are known" in run_tenon(*tune, "--fresh")[2], False)
+    equal(run_tenon(*tune, "--quiet")[2], "")
+    contains(fails(2, "tune", program, "--device=interp", "--parameter=part"), "there is no tuning parameter 'part'")
+    contains(fails(2, "tune", program, "--device=abacus"), "there is no device 'abacus'")
+    contains(fails(1, "tune", f"{out}/none.mlir", "--device=interp"), "none.mlir")
+    contains(fails(2, "tune", program), "--device is required")
+
+
 def main():
     failed = 0
     for name, test in sorted(globals().items()):
