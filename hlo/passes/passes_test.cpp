@@ -3,10 +3,9 @@
 // originals.
 #include <gtest/gtest.h>
 
-#include <regex>
-
 #include <cmath>
 #include <iterator>
+#include <regex>
 
 #include "conformance/generate/generator.h"
 #include "core/base/random.h"
