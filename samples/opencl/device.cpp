@@ -6,8 +6,9 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "driver.h"
-#include "module.h"
+#include "calls.h"
+#include "core/backend/in_process/host_queue.h"
+#include "core/kernel/render/rendered_binary.h"
 
 namespace tenon::opencl {
 namespace {
@@ -17,40 +18,6 @@ using backend::MemoryAddress;
 using backend::MemoryHandle;
 using backend::ModuleHandle;
 using StopFlag = const volatile uint32_t*;
-
-/// Objects by the handles that the host got for them.
-template <class T>
-class HandleTable {
- public:
-  uint64_t add(std::shared_ptr<T> object) {
-    const std::lock_guard lock(mutex_);
-    objects_.emplace(++last_, std::move(object));
-    return last_;
-  }
-  std::shared_ptr<T> get(uint64_t handle) const {
-    const std::lock_guard lock(mutex_);
-    const auto found = objects_.find(handle);
-    return found == objects_.end() ? nullptr : found->second;
-  }
-  template <class Visit>
-  void for_each(const Visit& visit) const {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [handle, object] : objects_) visit(*object);
-  }
-  void remove(uint64_t handle) {
-    std::shared_ptr<T> object;  // Destroyed without the lock.
-    const std::lock_guard lock(mutex_);
-    const auto found = objects_.find(handle);
-    if (found == objects_.end()) return;
-    object = std::move(found->second);
-    objects_.erase(found);
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::unordered_map<uint64_t, std::shared_ptr<T>> objects_;
-  uint64_t last_ = 0;
-};
 
 struct ClMemory {
   cl::Buffer buffer;
@@ -137,7 +104,7 @@ class OpenClDevice final : public backend::Device {
 
   Result<ModuleHandle> load(std::string_view bytes, backend::Kernels kernels) override {
     TENON_TRY(state());
-    TENON_ASSIGN(const ModuleBinary binary, ModuleBinary::load(bytes));
+    TENON_ASSIGN(const kernel::RenderedBinary binary, kernel::RenderedBinary::load(bytes));
     cl_int code = CL_SUCCESS;
     const std::vector<unsigned char> saved(binary.program.begin(), binary.program.end());
     const cl::Program program(context_, {found_.device}, {saved}, nullptr, &code);
@@ -145,29 +112,30 @@ class OpenClDevice final : public backend::Device {
     TENON_TRY(status_of(program.build({found_.device}, found_.build_options.c_str()),
                         "clBuildProgram of a binary"));
     auto module = std::make_shared<Module>();
-    for (size_t k = 0; k < kernels.size(); ++k) {
-      const kernel::RenderedKernel& how = binary.kernels.at(k);
+    for (size_t k = 0; k < binary.kernels.size(); ++k) {
+      const kernel::RenderedKernel& how = binary.kernels[k];
       Function function;
       function.kernel = cl::Kernel(program, how.function.c_str(), &code);
       TENON_TRY(status_of(code, fmt::format("clCreateKernel of {}", how.function)));
       function.local = cl::NDRange(static_cast<size_t>(how.lanes));
       function.global = cl::NDRange(static_cast<size_t>(how.lanes * how.workgroups));
-      for (const kernel::ValueId scalar : kernels[k]->scalars) {
-        const int bits = bit_width(kernels[k]->value(scalar).type);
+      // A kernel of the plug-in's own (calls.h) has none.
+      for (size_t i = 0; k < kernels.size() && i < kernels[k]->scalars.size(); ++i) {
+        const int bits = bit_width(kernels[k]->value(kernels[k]->scalars[i]).type);
         function.scalar_bytes.push_back(static_cast<size_t>(std::max(bits / 8, 1)));
       }
       module->push_back(std::move(function));
     }
     return modules_.add(std::move(module));
   }
-  void unload(ModuleHandle module) override { modules_.remove(module); }
+  void unload(ModuleHandle module) override { modules_.take(module); }
 
   Result<MemoryHandle> allocate(uint32_t, int64_t bytes) override {
     TENON_TRY(state());
     TENON_ASSIGN(std::shared_ptr<ClMemory> memory, new_memory(bytes));
     return memories_.add(std::move(memory));
   }
-  void free(MemoryHandle memory) override { memories_.remove(memory); }
+  void free(MemoryHandle memory) override { memories_.take(memory); }
 
   // The host's bytes in place, where the device is the CPU (B28).
   Result<MemoryHandle> import_memory(uint32_t, std::span<const std::byte> host) override {
@@ -185,7 +153,7 @@ class OpenClDevice final : public backend::Device {
   }
 
   Result<std::byte*> map(MemoryHandle handle) override {
-    const auto memory = memories_.get(handle);
+    const auto memory = memories_.find(handle);
     if (memory == nullptr || memory->shared == nullptr) return unimplemented("no shared memory");
     return static_cast<std::byte*>(memory->shared);
   }
@@ -227,7 +195,7 @@ class OpenClDevice final : public backend::Device {
 
   Status launch(uint32_t number, const backend::KernelLaunch& launch) override {
     TENON_TRY(state());
-    const auto module = modules_.get(launch.module);
+    const auto module = modules_.find(launch.module);
     if (module == nullptr || launch.kernel >= module->size()) {
       return internal_error("module {} has no kernel {}", launch.module, launch.kernel);
     }
@@ -247,6 +215,15 @@ class OpenClDevice final : public backend::Device {
     return {};
   }
 
+  Status call(uint32_t number, const backend::LibraryCallLaunch& call) override {
+    TENON_TRY(state());
+    std::vector<MemoryAddress> buffers(call.operands.begin(), call.operands.end());
+    buffers.insert(buffers.end(), call.results.begin(), call.results.end());
+    if (call.plan.starts_with("clblast ")) return multiply(queues_[number], call.plan, buffers);
+    TENON_ASSIGN(const ModuleHandle module, module_of(call.plan));
+    return launch(number, {module, 0, buffers, {}, call.label, call.stop});
+  }
+
   Result<EventHandle> record(uint32_t number) override {
     TENON_TRY(state());
     Queue& queue = queues_[number];
@@ -262,7 +239,7 @@ class OpenClDevice final : public backend::Device {
 
   Status wait(uint32_t number, EventHandle event) override {
     TENON_TRY(state());
-    const auto batch = events_.get(event);
+    const auto batch = events_.find(event);
     if (batch == nullptr) return {};
     const std::vector<cl::Event> markers = {batch->marker};
     return status_of(queues_[number].commands.enqueueBarrierWithWaitList(&markers),
@@ -273,7 +250,7 @@ class OpenClDevice final : public backend::Device {
     using std::chrono::steady_clock;
     // A stop, or the loss of the device, is seen after this time.
     constexpr std::chrono::milliseconds kPeriod(5);
-    const auto batch = events_.get(event);
+    const auto batch = events_.find(event);
     if (batch == nullptr) return internal_error("event {} is unknown", event);
     const auto start = steady_clock::now();
     if (!batch->is_done() && timeout != 0) {
@@ -296,11 +273,11 @@ class OpenClDevice final : public backend::Device {
     TENON_TRY(batch->outcome());
     return true;
   }
-  void release(EventHandle event) override { events_.remove(event); }
+  void release(EventHandle event) override { events_.take(event); }
 
   Result<double> event_time(EventHandle event) override {
     constexpr double kNanoseconds = 1e-9;
-    const auto batch = events_.get(event);
+    const auto batch = events_.find(event);
     cl_int code = CL_INVALID_EVENT;
     cl_ulong end = 0;
     if (batch != nullptr) end = batch->marker.getProfilingInfo<CL_PROFILING_COMMAND_END>(&code);
@@ -332,8 +309,26 @@ class OpenClDevice final : public backend::Device {
     return lost_ ? Status(ErrorCode::kUnavailable, "the device is lost") : Status();
   }
 
+  Status multiply(Queue& queue, std::string_view plan, std::span<const MemoryAddress> arrays) {
+    const auto at = [&](size_t i) { return ClArray{buffer_of(arrays[i])(), offset_of(arrays[i])}; };
+    cl::Event done;
+    TENON_TRY(clblast_call(plan, at(0), at(1), at(2), queue.commands(), &done()));
+    queue.batch->work.push_back(std::move(done));
+    return {};
+  }
+
+  // The module with the plug-in's own kernel, loaded once for each plan.
+  Result<ModuleHandle> module_of(std::string_view plan) {
+    const std::lock_guard lock(planned_lock_);
+    ModuleHandle& module = planned_[std::string(plan)];
+    if (module == 0) {
+      TENON_ASSIGN(module, load(plan, {}));
+    }
+    return module;
+  }
+
   const cl::Buffer& buffer_of(const MemoryAddress& place) const {
-    return memories_.get(place.memory)->buffer;
+    return memories_.find(place.memory)->buffer;
   }
   static size_t offset_of(const MemoryAddress& place) { return static_cast<size_t>(place.offset); }
 
@@ -396,9 +391,11 @@ class OpenClDevice final : public backend::Device {
   std::atomic<bool> lost_ = false;
   std::mutex launching_;
   std::mutex batches_;
-  HandleTable<Module> modules_;
-  HandleTable<ClMemory> memories_;
-  HandleTable<WorkBatch> events_;
+  std::mutex planned_lock_;
+  std::unordered_map<std::string, ModuleHandle> planned_;
+  backend::Handles<Module> modules_;
+  backend::Handles<ClMemory> memories_;
+  backend::Handles<WorkBatch> events_;
   std::vector<Queue> queues_;
 };
 

@@ -38,18 +38,6 @@ bool is_without(std::string_view feature) {
          fmt::format(",{},", list).find(fmt::format(",{},", feature)) != std::string::npos;
 }
 
-/// "NVIDIA H100 PCIe" as "nvidia-h100-pcie".
-std::string plain_name(std::string_view text) {
-  std::string name;
-  for (const char c : text) {
-    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0;
-    if (plain) name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    if (!plain && !name.empty() && name.back() != '-') name += '-';
-  }
-  while (name.ends_with('-')) name.pop_back();
-  return name;
-}
-
 kernel::TargetFeatures features_of(const cl::Device& device) {
   const auto has = [&](std::string_view extension) {
     return device.getInfo<CL_DEVICE_EXTENSIONS>().find(extension) != std::string::npos;
@@ -79,13 +67,14 @@ Result<Found> describe(const cl::Device& device, const std::string& platform) {
   // A CPU runs the lanes of a workgroup in turn; loops within one lane are faster.
   TENON_ASSIGN(found.lanes, setting("TENON_OPENCL_LANES",
                                     found.is_host ? 1 : std::min(kUsualLanes, most_lanes)));
+  found.takes_calls = !is_without("calls");
   found.build_options = "-cl-std=CL1.2";
   if ((single & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0) {
     found.build_options += " -cl-fp32-correctly-rounded-divide-sqrt";
   }
 
   backend::TargetInfo& target = found.target;
-  target.name = plain_name(device.getInfo<CL_DEVICE_NAME>());
+  target.name = device.getInfo<CL_DEVICE_NAME>();
   target.features = features_of(device);
   found.offset_bits = target.features.computes(ElementType::kU64) ? 64 : 32;
   if ((single & CL_FP_DENORM) == 0) target.flushed.insert(ElementType::kF32);

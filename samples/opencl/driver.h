@@ -29,14 +29,15 @@ struct Found {
       64;  ///< The width of offsets of buffers; 32 where there are no 64-bit integers.
   bool shares_memory = false;  ///< Fine-grained SVM: the host sees the memory of the device.
   bool is_host = false;        ///< The device is the CPU itself.
+  bool takes_calls = true;     ///< Work is taken whole (calls.h).
   std::string build_options;
 };
 
 /// The devices of all platforms; none, if there is no platform. The environment may narrow them,
 /// for tests: TENON_OPENCL_PLATFORM (a part of the platform's name), TENON_OPENCL_LANES,
 /// TENON_OPENCL_DEVICES (how many a device counts as), TENON_OPENCL_SCRATCH, TENON_OPENCL_MEMORY,
-/// TENON_OPENCL_ALIGNMENT, TENON_OPENCL_QUEUES, and TENON_OPENCL_WITHOUT ("f64,s64,svm"). Errors: a
-/// setting that is no number.
+/// TENON_OPENCL_ALIGNMENT, TENON_OPENCL_QUEUES, and TENON_OPENCL_WITHOUT ("f64,s64,svm,calls").
+/// Errors: a setting that is no number.
 Result<std::vector<Found>> find_devices();
 
 /// The plug-in's parts: device.cpp, library.cpp.

@@ -1,64 +1,19 @@
 // The backend: which devices there are, and its compiler.
+#include <algorithm>
 #include <map>
 #include <mutex>
-#include <regex>
-#include <set>
-#include <sstream>
 
+#include "calls.h"
 #include "core/backend/adapter/adapter.h"
-#include "core/kernel/render/render.h"
+#include "core/backend/adapter/rendering.h"
+#include "core/kernel/render/rendered_binary.h"
 #include "driver.h"
-#include "module.h"
 
 namespace tenon::opencl {
 namespace {
 
 using backend::Compiled;
 using backend::Kernels;
-
-/// The compiler's messages: for the first error also the line of the source, and the op that the
-/// kernel around it is from.
-std::string explain(const std::string& log, const std::string& source) {
-  std::smatch match;
-  if (!std::regex_search(log, match, std::regex(":(\\d+):(\\d+): error: ([^\n]*)"))) return log;
-  std::istringstream lines(source);
-  std::string line;
-  std::string label;
-  for (int i = std::stoi(match[1]); i > 0 && std::getline(lines, line); --i) {
-    if (line.starts_with("// ")) label = line.substr(3);
-  }
-  return fmt::format("{} (line {}: \"{}\", of {})\n{}", match[3].str(), match[1].str(), line,
-                     label.empty() ? "no op" : label, log);
-}
-
-/// Copies of the kernels; of those with one name all but the first get another.
-std::vector<kernel::Kernel> with_own_names(Kernels kernels) {
-  std::vector<kernel::Kernel> copies;
-  std::set<std::string> names;
-  for (const kernel::Kernel* each : kernels) {
-    copies.push_back(*each);
-    std::string& name = copies.back().name;
-    for (int i = 2; !names.insert(name).second; ++i) name = fmt::format("{}_{}", each->name, i);
-  }
-  return copies;
-}
-
-/// The kernels that the device or the language cannot express (B13).
-std::vector<backend::Declined> declined(const std::vector<kernel::Kernel>& kernels,
-                                        const backend::TargetInfo& target,
-                                        const kernel::RenderOptions& options, bool all_rendered) {
-  std::vector<backend::Declined> list;
-  for (uint32_t k = 0; k < kernels.size(); ++k) {
-    const size_t parameters = kernels[k].buffer_count + kernels[k].scalars.size();
-    if (static_cast<int64_t>(parameters) > target.most_parameters) {
-      list.push_back({k, backend::Reason::kTooManyParameters, std::to_string(parameters)});
-    } else if (!all_rendered) {
-      const auto alone = kernel::render(std::span(&kernels[k], 1), options);
-      if (!alone) list.push_back({k, backend::Reason::kOther, alone.error().message()});
-    }
-  }
-  return list;
-}
 
 class OpenClBackend final : public backend::Backend {
  public:
@@ -82,12 +37,8 @@ class OpenClBackend final : public backend::Backend {
   }
 
   Result<Compiled> compile(const backend::TargetInfo& target, Kernels kernels) override {
-    size_t index = 0;
-    while (found_[index].target.compiler_id != target.compiler_id) {
-      if (++index == found_.size()) return internal_error("no device is a {}", target.name);
-    }
+    TENON_ASSIGN(const size_t index, index_of(target));
     const Found& found = found_[index];
-    TENON_ASSIGN(const cl::Context context, context_of(index));
     kernel::RenderOptions options;
     options.language = kernel::Language::kOpenCl;
     options.lanes = found.lanes;
@@ -95,21 +46,24 @@ class OpenClBackend final : public backend::Backend {
     options.offset_bits = found.offset_bits;
     options.stop = found.shares_memory;
     options.vector_bytes = target.vector_bytes;
-    const std::vector<kernel::Kernel> copies = with_own_names(kernels);
-    Compiled compiled;
-    const auto rendered = kernel::render(copies, options);
-    compiled.declined = declined(copies, target, options, rendered.has_value());
-    if (!compiled.declined.empty()) return compiled;
-    TENON_ASSIGN(const kernel::RenderedSource source, rendered);
-    // The driver may give other bytes for the same source (B13), but not for long.
-    const std::lock_guard lock(compiling_);
-    if (compiled_.size() > kMostKept) compiled_.clear();
-    std::string& binary = compiled_[{index, source.text}];
-    if (binary.empty()) {
-      TENON_ASSIGN(binary, build(found, context, source));
+    auto [source, declined] = backend::render_kernels(target, kernels, options);
+    if (!declined.empty()) return Compiled{"", std::move(declined)};
+    TENON_ASSIGN(std::string binary, binary_of(index, source));
+    return Compiled{std::move(binary), {}};
+  }
+
+  Result<backend::LibraryCallPlan> plan(const backend::TargetInfo& target,
+                                        const backend::LibraryCallSite& site) override {
+    TENON_ASSIGN(const size_t index, index_of(target));
+    if (!found_[index].takes_calls) return unimplemented("library calls are not wanted");
+    backend::LibraryCallPlan plan;
+    if (auto product = clblast_plan(found_[index], site)) {
+      plan.plan = *std::move(product);
+      return plan;
     }
-    compiled.binary = binary;
-    return compiled;
+    TENON_ASSIGN(const kernel::RenderedSource own, own_kernel(found_[index], site));
+    TENON_ASSIGN(plan.plan, binary_of(index, own));
+    return plan;
   }
 
  private:
@@ -122,12 +76,34 @@ class OpenClBackend final : public backend::Backend {
     if (code == CL_BUILD_PROGRAM_FAILURE) {
       return internal_error(
           "the OpenCL compiler refused: {}",
-          explain(program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(found.device), source.text));
+          backend::explain_messages(program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(found.device),
+                                    source.text));
     }
     TENON_TRY(status_of(code, "clBuildProgram"));
     const auto binaries = program.getInfo<CL_PROGRAM_BINARIES>(&code);
     TENON_TRY(status_of(code, "clGetProgramInfo"));
-    return ModuleBinary{source.kernels, {binaries[0].begin(), binaries[0].end()}}.save();
+    return kernel::RenderedBinary{source.kernels, {binaries[0].begin(), binaries[0].end()}}.save();
+  }
+
+  Result<size_t> index_of(const backend::TargetInfo& target) const {
+    const auto same = [&](const Found& found) {
+      return found.target.compiler_id == target.compiler_id;
+    };
+    const auto found = std::ranges::find_if(found_, same);
+    if (found == found_.end()) return internal_error("no device is a {}", target.name);
+    return static_cast<size_t>(found - found_.begin());
+  }
+
+  // The driver may give other bytes for the same source (B13), but not for long.
+  Result<std::string> binary_of(size_t index, const kernel::RenderedSource& source) {
+    TENON_ASSIGN(const cl::Context context, context_of(index));
+    const std::lock_guard lock(compiling_);
+    if (compiled_.size() > kMostKept) compiled_.clear();
+    std::string& binary = compiled_[{index, source.text}];
+    if (binary.empty()) {
+      TENON_ASSIGN(binary, build(found_[index], context, source));
+    }
+    return binary;
   }
 
   // A context for each device, made when it is first needed: it may start a driver.

@@ -8,6 +8,7 @@ less. Where there is no device (Debian's pocl-opencl-icd is one on any CPU), all
 the tier quick, all data files, 2,000 random programs and 200 schedules of faults. Prints a line "PASS name", "FAIL name: why" or "SKIP name: why" a test.
 """
 
+import ctypes.util
 import json
 import os
 import pathlib
@@ -16,8 +17,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 from installation import ROOT, Installed, attempt, expect, run, succeeds
+
+sys.path.insert(0, str(ROOT / "tests/docs"))
+import guide_test  # noqa: E402
 
 # What a device may lack, by the settings of samples/opencl/README.md.
 NARROWED = {
@@ -77,8 +82,57 @@ def test_build(plugin):
     expect(str(ROOT) not in used, f"headers of the repository are used:\n{used}")
     lines = sum(bool(re.match(r"\s*(?!//)\S", line)) for suffix in ("*.cpp", "*.h") for file in plugin.folder.glob(suffix)
                 for line in file.read_text().splitlines())
-    expect(lines <= 700, f"{lines} lines of code, at most 700 are wanted")
-    return f"{lines} lines of code"
+    calls = sum(bool(re.match(r"\s*(?!//)\S", line)) for line in (plugin.folder / "calls.cpp").read_text().splitlines())
+    expect(lines - calls <= 700, f"{lines - calls} lines of code without calls.cpp, at most 700 are wanted")
+    expect(calls <= 100, f"{calls} lines of code in calls.cpp, at most 100 are wanted")
+    return f"{lines} lines of code, {calls} of them for calls"
+
+
+def test_calls(plugin):
+    """Calls that the plug-in takes, by its own kernel and by a library, give what the kernels of Tenon give."""
+    program = plugin.folder / "softmax.mlir"
+    program.write_text((ROOT / "docs/examples/guide/softmax.mlir").read_text())
+    run_it = ("run", program, "--strict", "--json", "--arg", "0=random:1")
+
+    def result(device, **variables):
+        said = json.loads(succeeds(plugin.installed.tool, *run_it, "--device", device, folder="/",
+                                   variables={**plugin.variables, **variables}))
+        return said["steps"], [value for row in said["results"][0]["value"] for value in row]
+    expected = result("interp")[1]
+    for variables in ({}, {"TENON_OPENCL_WITHOUT": "svm"}, {"TENON_OPENCL_WITHOUT": "calls"}):
+        steps, values = result(plugin.path, **variables)
+        expect(steps["device"] > 0 and steps["host"] == 0, steps)
+        wrong = [(a, b) for a, b in zip(values, expected, strict=True) if abs(a - b) > 1e-6 * b]
+        expect(not wrong, f"{variables}: {wrong[:3]}")
+        placed = succeeds(plugin.installed.tool, "explain", program, "--device", plugin.path, "--placement", folder="/",
+                          variables={**plugin.variables, **variables})
+        is_taken = variables.get("TENON_OPENCL_WITHOUT") != "calls"
+        expect(placed.startswith("native 1, kernel 0, host 0") == is_taken, placed)
+    if ctypes.util.find_library("clblast") is None:
+        return "without CLBlast, which is not installed"
+    report = plugin.folder / "clblast.json"
+    succeeds(plugin.installed.tool, "conform", "--device", plugin.path, "--no-reduce", "--quiet", "--json", report,
+             "op/dot_general/f32/*", folder="/", variables={**plugin.variables, "TENON_OPENCL_CLBLAST": "1"}, limit=600)
+    calls = sum(case["steps"]["calls"] for case in json.loads(report.read_text())["cases"])
+    expect(calls > 5, f"{calls} calls of CLBlast")
+    return f"{calls} calls of CLBlast"
+
+
+def test_guide(plugin):
+    """docs/source-guide.md by its text alone, in an empty folder."""
+    folder = plugin.folder.parent / "reader"
+    folder.mkdir()
+    commands = guide_test.commands_of(ROOT / "docs/source-guide.md")
+    expect(len(commands) > 6, f"the page has {len(commands)} commands")
+    shell = guide_test.Shell(folder, {**plugin.variables, "HOME": str(folder), "LANG": "C.UTF-8",
+                                      "PATH": f"{pathlib.Path(plugin.installed.tool).parent}:{os.environ['PATH']}",
+                                      "SAMPLE": str(ROOT / "samples/opencl"), "EXAMPLES": str(ROOT / "docs/examples")})
+    begin = time.monotonic()
+    for command, shown in commands:
+        why = guide_test.fault(*shell.run(command), shown)
+        expect(not why, f"{command}: {why}")
+    shell.close()
+    return f"{len(commands)} commands in {time.monotonic() - begin:.0f} s"
 
 
 def test_its_own_tests(plugin):
@@ -174,6 +228,8 @@ def main():
         good = attempt("devices", test_devices, plugin)
         good &= attempt("its own tests", test_its_own_tests, plugin)
         good &= attempt("samples", test_samples, plugin, full)
+        good &= attempt("calls", test_calls, plugin)
+        good &= attempt("the guide", test_guide, plugin)
         good &= attempt("faults", test_faults, plugin, full)
         good &= attempt("narrowed", test_narrowed, plugin, full)
         if full:

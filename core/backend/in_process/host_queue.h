@@ -93,6 +93,12 @@ class Handles {
     const auto node = things_.extract(handle);
     return node.empty() ? nullptr : std::move(node.mapped());
   }
+  /// The handles cannot change meanwhile.
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [handle, thing] : things_) visit(*thing);
+  }
 
  private:
   mutable std::mutex mutex_;

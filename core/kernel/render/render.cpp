@@ -96,7 +96,7 @@ Result<RenderedSource> render(std::span<const Kernel> kernels, const RenderOptio
     for (int i = 2; !taken.hold(functions.back()); ++i)
       functions.back() = fmt::format("{}_{}", name, i);
     // Functions behind a table are not called by name.
-    if (options.table.empty() && functions.back() != name) {
+    if (options.table.empty() && !options.rename && functions.back() != name) {
       return invalid_argument("two kernels of one source have the name @{}", kernel.name);
     }
     const WrittenSource written = write_source(legal, launched, options, functions.back(), helpers);

@@ -38,6 +38,8 @@ struct RenderOptions {
   /// In languages with lanes: the last parameter of each function is a pointer to a uint32_t, and
   /// while loops end once that is not 0 (B27). What the kernel wrote is then of no meaning.
   bool stop = false;
+  /// Kernels of one name get names of their own, which RenderedKernel states.
+  bool rename = false;
 };
 
 /// How to launch a kernel's function.
@@ -66,8 +68,8 @@ std::string source_name(std::string_view kernel);
 /// source_name("k")(buffers …, scalars …, stop), with the language's qualifiers for kernels. It may
 /// be launched with the grid of `kernels`, even if its legal form needs fewer workgroups (one, if
 /// the language lacks an atomic of the kernel): the other workgroups do nothing. Errors: those of
-/// legalize(); two kernels of one name without a table; in languages with lanes, a grid of 2^31 - 1
-/// workgroups or more.
+/// legalize(); two kernels of one name without a table or `rename`; in languages with lanes, a grid
+/// of 2^31 - 1 workgroups or more.
 Result<RenderedSource> render(std::span<const Kernel> kernels, const RenderOptions& options = {});
 
 }  // namespace tenon::kernel

@@ -1,6 +1,7 @@
 // C source, compiled and run, gives the interpreter's bits; for the other languages the text is
 // checked.
 #include "core/kernel/render/render.h"
+#include "core/kernel/render/rendered_binary.h"
 
 #include <gtest/gtest.h>
 
@@ -296,6 +297,14 @@ TEST(Render, FunctionsAreNamedAsSourceNameSays) {
     kernels.push_back(kernels[1]);
     EXPECT_EQ(render(kernels, {language, 32}).error().message(),
               "two kernels of one source have the name @tanh");
+    const auto renamed = render(kernels, {.language = language, .lanes = 32, .rename = true});
+    ASSERT_TRUE(renamed) << renamed.error().message();
+    std::set<std::string> functions;
+    for (const RenderedKernel& each : renamed->kernels) {
+      EXPECT_NE(renamed->text.find(" " + each.function + "("), std::string::npos);
+      EXPECT_TRUE(functions.insert(each.function).second) << each.function;
+    }
+    EXPECT_EQ(functions.size(), kernels.size());
   }
 }
 
@@ -349,6 +358,28 @@ TEST(Render, WhatATableNamesIsItsOwn) {
   ASSERT_TRUE(source) << source.error().to_string();
   EXPECT_NE(source->find("static void random("), std::string::npos) << *source;
   EXPECT_EQ(source->find("double"), std::string::npos) << *source;
+}
+
+TEST(RenderedBinary, IsReadAsItWasSaved) {
+  const RenderedBinary binary = {{{"tanh_2", 12, 64}, {"sum", 1, 1}}, std::string("\0\n\x7f", 3)};
+  const auto loaded = RenderedBinary::load(binary.save());
+  ASSERT_TRUE(loaded) << loaded.error().message();
+  EXPECT_EQ(loaded->program, binary.program);
+  ASSERT_EQ(loaded->kernels.size(), 2U);
+  EXPECT_EQ(loaded->kernels[0].function, "tanh_2");
+  EXPECT_EQ(loaded->kernels[0].workgroups, 12);
+  EXPECT_EQ(loaded->kernels[0].lanes, 64);
+  EXPECT_TRUE(RenderedBinary::load(RenderedBinary().save()));
+}
+
+TEST(RenderedBinary, OtherBytesAreAnError) {
+  for (const std::string_view bytes :
+       {"", "f", "f 1 1", "f 1 1\n", "f 1\n\n", " 1 1\n\n", "f 0 1\n\n", "f -1 1\n\n", "f 1 x\n\n",
+        "f 1 99999999999999999999\n\n", "f 1 1 1\n\n"}) {
+    const auto loaded = RenderedBinary::load(bytes);
+    ASSERT_FALSE(loaded) << bytes;
+    EXPECT_EQ(loaded.error().code(), ErrorCode::kDataLoss) << bytes;
+  }
 }
 
 TEST(CLibrary, Errors) {

@@ -1,0 +1,68 @@
+#include "core/backend/adapter/rendering.h"
+
+#include <gtest/gtest.h>
+
+#include "core/kernel/testing/case_test_util.h"
+
+namespace tenon::backend {
+namespace {
+
+kernel::Kernel negation(std::string name) {
+  kernel::Kernel kernel = kernel::testing::of_op(kernel::OpCode::kNeg, ElementType::kF32, {}, 4);
+  kernel.name = std::move(name);
+  return kernel;
+}
+
+TEST(Rendering, KernelsOfOneNameGetTheirOwn) {
+  const kernel::Kernel first = negation("neg");
+  const kernel::Kernel second = negation("neg");
+  const kernel::Kernel* const kernels[] = {&first, &second};
+  const RenderedKernels rendered =
+      render_kernels({}, kernels, {.language = kernel::Language::kOpenCl, .lanes = 4});
+  EXPECT_TRUE(rendered.declined.empty());
+  ASSERT_EQ(rendered.source.kernels.size(), 2U);
+  EXPECT_NE(rendered.source.kernels[0].function, rendered.source.kernels[1].function);
+}
+
+TEST(Rendering, KernelsWithTooManyParametersAreDeclined) {
+  const kernel::Kernel first = negation("neg");
+  const kernel::Kernel* const kernels[] = {&first};
+  TargetInfo target;
+  target.most_parameters = 1;
+  const RenderedKernels rendered = render_kernels(target, kernels, {});
+  ASSERT_EQ(rendered.declined.size(), 1U);
+  EXPECT_EQ(rendered.declined[0].kernel, 0U);
+  EXPECT_EQ(rendered.declined[0].reason, Reason::kTooManyParameters);
+}
+
+TEST(Rendering, KernelsThatTheLanguageLacksAreDeclinedAlone) {
+  const kernel::Kernel small = negation("small");
+  kernel::Kernel large = negation("large");
+  large.grid = {int64_t{1} << 31};
+  const kernel::Kernel* const kernels[] = {&small, &large};
+  const RenderedKernels rendered =
+      render_kernels({}, kernels, {.language = kernel::Language::kOpenCl, .lanes = 4});
+  ASSERT_EQ(rendered.declined.size(), 1U);
+  EXPECT_EQ(rendered.declined[0].kernel, 1U);
+  EXPECT_NE(rendered.declined[0].text.find("@large"), std::string::npos);
+}
+
+TEST(Rendering, MessagesOfACompilerNameTheLineAndTheOp) {
+  const std::string source =
+      "#define X\n// stablehlo.add at m.mlir:3:8\nvoid add() {\n  int x = y;\n}\n"
+      "// stablehlo.tanh at m.mlir:4:8\nvoid tanh_() {}\n";
+  for (const std::string log :
+       {"kernels.cl:4:11: error: no y\n1 error", "kernels.cu(4): error: no y"}) {
+    EXPECT_EQ(explain_messages(log, source),
+              "no y (line 4: \"  int x = y;\", of stablehlo.add at m.mlir:3:8)\n" + log);
+  }
+  EXPECT_EQ(explain_messages("a:1:1: error: no X", source),
+            "no X (line 1: \"#define X\", of no op)\na:1:1: error: no X");
+  for (const std::string log : {"out of memory", "a:0:1: error: x", "a:99:1: error: x",
+                                "a:99999999999999999999999:1: error: x", ""}) {
+    EXPECT_EQ(explain_messages(log, source), log);
+  }
+}
+
+}  // namespace
+}  // namespace tenon::backend

@@ -1,0 +1,96 @@
+#include "calls.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace tenon::opencl {
+namespace {
+
+// A row a workgroup, in vectors: for CPUs.
+constexpr std::string_view kSoftmax = R"(
+kernel void own_softmax(global const char* x, OFFSET at_x, global char* y, OFFSET at_y STOP) {
+  global const float16* from = (global const float16*)(x + at_x) + get_group_id(0) * VECTORS;
+  global float16* to = (global float16*)(y + at_y) + get_group_id(0) * VECTORS;
+  float16 most = from[0], sum = 0;
+  for (int i = 1; i < VECTORS; ++i) most = fmax(most, from[i]);
+  const float8 m8 = fmax(most.lo, most.hi);
+  const float4 m4 = fmax(m8.lo, m8.hi);
+  const float m = fmax(fmax(m4.x, m4.y), fmax(m4.z, m4.w));
+  for (int i = 0; i < VECTORS; ++i) sum += to[i] = exp(from[i] - m);
+  const float8 s8 = sum.lo + sum.hi;
+  const float4 s4 = s8.lo + s8.hi;
+  for (int i = 0; i < VECTORS; ++i) to[i] /= (s4.x + s4.y) + (s4.z + s4.w);
+}
+)";
+
+using Gemm = int (*)(int layout, int transpose_a, int transpose_b, size_t m, size_t n, size_t k,
+                     float alpha, cl_mem a, size_t a_offset, size_t a_stride, cl_mem b,
+                     size_t b_offset, size_t b_stride, float beta, cl_mem c, size_t c_offset,
+                     size_t c_stride, cl_command_queue* queue, cl_event* done);
+
+Gemm clblast_gemm() {
+  static void* const library = dlopen("libclblast.so.1", RTLD_NOW | RTLD_LOCAL);
+  static void* const gemm = library == nullptr ? nullptr : dlsym(library, "CLBlastSgemm");
+  return reinterpret_cast<Gemm>(gemm);
+}
+
+bool wants_clblast(const Found& found) {
+  const char* const set = std::getenv("TENON_OPENCL_CLBLAST");
+  return set == nullptr ? !found.is_host : std::string_view(set) == "1";
+}
+
+}  // namespace
+
+Result<kernel::RenderedSource> own_kernel(const Found& found,
+                                          const backend::LibraryCallSite& site) {
+  const auto* const composite = std::get_if<program::Composite>(&site.call);
+  const Shape& x = site.operands[0];
+  if (composite == nullptr || composite->name != "tenon.softmax" || !found.is_host ||
+      x.element_type() != ElementType::kF32 || x.dims().back() % 16 != 0 ||
+      std::get<Dims>(composite->attributes[0].value) != Dims{x.rank() - 1}) {
+    return unimplemented("no kernel by hand");
+  }
+  std::string text = fmt::format("#define VECTORS {}\n#define OFFSET {}\n#define STOP {}\n{}",
+                                 x.dims().back() / 16, found.offset_bits == 64 ? "ulong" : "uint",
+                                 found.shares_memory ? ", global uint* stop" : "", kSoftmax);
+  const int64_t rows = element_count(x.dims()) / x.dims().back();
+  return kernel::RenderedSource{std::move(text), {{"own_softmax", rows, 1}}};
+}
+
+std::optional<std::string> clblast_plan(const Found& found, const backend::LibraryCallSite& site) {
+  const auto* const call = std::get_if<program::Contraction>(&site.call);
+  const auto is_matrix = [](const Shape& shape) {
+    return shape.rank() == 2 && shape.element_type() == ElementType::kF32;
+  };
+  if (call == nullptr || call->lhs_contracting.size() != 1 ||
+      !std::ranges::all_of(site.operands, is_matrix) || !is_matrix(site.results[0]) ||
+      !wants_clblast(found) || clblast_gemm() == nullptr) {
+    return {};
+  }
+  const Dims& a = site.operands[0].dims();
+  const Dims& b = site.operands[1].dims();
+  const int64_t depth = call->lhs_contracting[0];
+  const int64_t rhs_depth = call->rhs_contracting[0];
+  return fmt::format("clblast {} {} {} {} {}", depth == 0 ? 1 : 0, rhs_depth, a[1 - depth],
+                     b[1 - rhs_depth], a[depth]);
+}
+
+Status clblast_call(std::string_view plan, const ClArray& a, const ClArray& b, const ClArray& c,
+                    cl_command_queue queue, cl_event* done) {
+  constexpr int kRowMajor = 101;
+  constexpr int kNo = 111;
+  int a_is_transposed = 0, b_is_transposed = 0;
+  size_t m = 0, n = 0, k = 0;
+  std::sscanf(std::string(plan).c_str(), "clblast %d %d %zu %zu %zu", &a_is_transposed,
+              &b_is_transposed, &m, &n, &k);
+  const int code =
+      clblast_gemm()(kRowMajor, kNo + a_is_transposed, kNo + b_is_transposed, m, n, k, 1, a.memory,
+                     a.offset / 4, a_is_transposed != 0 ? m : k, b.memory, b.offset / 4,
+                     b_is_transposed != 0 ? k : n, 0, c.memory, c.offset / 4, n, &queue, done);
+  if (code != 0) return internal_error("CLBlastSgemm: code {}", code);
+  return {};
+}
+
+}  // namespace tenon::opencl
