@@ -115,7 +115,7 @@ extern "C" {
 #endif
 
 #define TENON_ABI_MAJOR 1
-#define TENON_ABI_MINOR 3
+#define TENON_ABI_MINOR 4
 
 /* The numbers are those of PJRT_Error_Code. */
 typedef enum TenonCode {
@@ -544,6 +544,9 @@ typedef struct TenonBackend {
 /* The symbol that a plug-in exports. `host` lives as long as the process. Returns null, after
  * writing a text to `error`, if the backend cannot start at all. */
 const TenonBackend* tenon_plugin(const TenonHost* host, const TenonSink* error);
+  /* Since 1.4. Like compile, but writes the source that the device's compiler gets to `binary`, for
+   * people. If null: what compile had rendered by TenonHost::render, or TENON_UNIMPLEMENTED. */
+  TenonCode (*source)(const TenonCompileArgs* args);
 typedef const TenonBackend* (*TenonPluginFunction)(const TenonHost* host, const TenonSink* error);
 #define TENON_PLUGIN_SYMBOL "tenon_plugin"
 

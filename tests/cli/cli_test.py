@@ -604,9 +604,9 @@ def test_tune(out):
     contains(said, "warning: tuning of device interp: there is no tuning parameter 'stages'")
 
 
-def main():
+def main(tests):
     failed = 0
-    for name, test in sorted(globals().items()):
+    for name, test in sorted(tests.items()):
         if not name.startswith("test_"):
             continue
         with tempfile.TemporaryDirectory() as folder:
@@ -620,4 +620,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(globals()))

@@ -15,11 +15,13 @@ TenonCode to_code(const Status& status, const TenonSink* error) {
   return static_cast<TenonCode>(status.code());
 }
 
-Status status_of(TenonCode code, SinkText& text) {
+Status status_of(TenonCode code, SinkText& text, std::string_view function) {
   if (code == TENON_OK) return {};
   const bool known = code > TENON_OK && code <= TENON_UNAUTHENTICATED;
   std::string message = text.take();
-  if (message.empty()) message = fmt::format("code {} without a text (B4)", static_cast<int>(code));
+  if (message.empty()) {
+    message = fmt::format("{} gives code {} without a text (B4)", function, static_cast<int>(code));
+  }
   return Status(known ? static_cast<ErrorCode>(code) : ErrorCode::kUnknown, std::move(message));
 }
 

@@ -39,10 +39,10 @@ TEST(Plugin, WhatIsWrongIsSaid) {
   EXPECT_EQ(error_of("libbroken1.so"),
             "libbroken1.so is not a plug-in: it does not export tenon_plugin");
   EXPECT_EQ(error_of("libbroken2.so"),
-            "libbroken2.so: the plug-in was built for version 77.3 of the interface, this is 1.3 "
+            "libbroken2.so: the plug-in was built for version 77.4 of the interface, this is 1.4 "
             "(B3)");
   EXPECT_EQ(error_of("libbroken3.so"),
-            "libbroken3.so: the plug-in was built for version 1.99 of the interface, this is 1.3 "
+            "libbroken3.so: the plug-in was built for version 1.99 of the interface, this is 1.4 "
             "(B3)");
   EXPECT_EQ(error_of("libbroken4.so"),
             "libbroken4.so: the plug-in lacks required functions: devices, open, close, compile, "
@@ -370,12 +370,17 @@ TEST(Adapter, AnErrorOfAwaitIsTheEventsIfItSaysSo) {
   };
   EXPECT_EQ(answer(TENON_EVENT_PENDING, TENON_INTERNAL), "pending");
   EXPECT_EQ(answer(TENON_EVENT_PENDING, TENON_RESOURCE_EXHAUSTED), "pending");
-  EXPECT_EQ(answer(TENON_EVENT_ERROR, TENON_INTERNAL), "the driver is busy");
-  EXPECT_EQ(answer(TENON_EVENT_DONE, TENON_INTERNAL), "the driver is busy");
-  EXPECT_EQ(answer(TENON_EVENT_PENDING, TENON_UNAVAILABLE), "the driver is busy");
+  EXPECT_EQ(answer(TENON_EVENT_ERROR, TENON_INTERNAL),
+            "the driver is busy [interp:0: await, queue 0]");
+  EXPECT_EQ(answer(TENON_EVENT_DONE, TENON_INTERNAL),
+            "the driver is busy [interp:0: await, queue 0]");
+  EXPECT_EQ(answer(TENON_EVENT_PENDING, TENON_UNAVAILABLE),
+            "the driver is busy [interp:0: await, queue 0]");
   EXPECT_EQ(answer(TENON_EVENT_DONE, TENON_OK), "done");
   set_log([](std::string_view) {});
-  EXPECT_EQ(logged, std::vector<std::string>{"interp: await fails: the driver is busy (B25)"});
+  EXPECT_EQ(logged,
+            std::vector<std::string>{
+                "interp: await fails: the driver is busy [interp:0: await, queue 0] (B25)"});
 }
 
 TEST(Host, ServicesForPlugins) {
