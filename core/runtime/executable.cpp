@@ -444,11 +444,11 @@ Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
   in_flight->done.emplace(state_->device->pool());
   execution.done = in_flight->done->event();
   execution.steps = in_flight->steps;
-  const Work work = [in_flight]() -> Status {
+  const Work work = [in_flight, observer = options.observer]() -> Status {
     if (in_flight->loaded->has_loops) TENON_TRY(in_flight->inputs_defined());
-    Status status =
-        StepRunner(*in_flight->loaded, in_flight->memory, in_flight->stop.get(), *in_flight->steps)
-            .run();
+    Status status = StepRunner(*in_flight->loaded, in_flight->memory, in_flight->stop.get(),
+                               *in_flight->steps, observer)
+                        .run();
     // Later users of this memory queue their work behind this work.
     in_flight->memory = {};
     return status;

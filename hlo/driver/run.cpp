@@ -101,7 +101,7 @@ class DeviceRun {
         const auto executable,
         runtime::Executable::load(device, std::move(compilation.compiled), std::move(calls)));
     if (info != nullptr) info->times.load = watch.lap();
-    auto results = execute(*executable, arguments, target.repeat, info);
+    auto results = execute(*executable, arguments, target, info);
     if (info != nullptr) {
       const std::lock_guard lock(mutex_);
       info->steps = steps_;
@@ -138,7 +138,7 @@ class DeviceRun {
   }
 
   Result<std::vector<Literal>> execute(const runtime::Executable& executable,
-                                       std::span<const Literal> arguments, int64_t repeat,
+                                       std::span<const Literal> arguments, const RunTarget& target,
                                        RunInfo* info) {
     const auto& device = executable.device();
     Stopwatch watch;
@@ -156,14 +156,15 @@ class DeviceRun {
       uses.events.push_back(made->host_done);
     }
     runtime::ExecuteOptions options;
-    if (repeat > 1) {
+    options.observer = target.observer;
+    if (target.repeat > 1) {
       // A later execution takes the arguments too.
       for (uint32_t i = 0; i < buffers.size(); ++i) options.keep.push_back(i);
       for (const runtime::BufferPtr& buffer : buffers) TENON_TRY(buffer->defined().await());
     }
     times.arguments = watch.lap();
     Result<runtime::Execution> execution;
-    for (int64_t i = 0; i < repeat; ++i) {
+    for (int64_t i = 0; i < target.repeat; ++i) {
       execution = executable.execute(buffers, options);
       if (!execution) return tl::make_unexpected(cause_of(execution.error(), buffers));
       TENON_TRY(execution->done.await());

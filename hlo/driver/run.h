@@ -16,6 +16,8 @@ struct RunTarget {
   /// Executions of the program, at least one, on the same arguments; the results are the last
   /// one's.
   int64_t repeat = 1;
+  /// Is told of the program's steps; may be null.
+  runtime::StepObserver* observer = nullptr;
 };
 
 /// Seconds by the host's clock.

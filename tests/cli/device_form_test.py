@@ -103,5 +103,67 @@ def test_options_that_do_not_go_together(folder):
     contains(fails(2, "kernel", SOFTMAX, "--legalize=least", "--device=cpu"), "--device states the form")
 
 
+# --- The times of steps
+
+LOOP = """func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %five = stablehlo.constant dense<5> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %r:2 = stablehlo.while(%i = %zero, %v = %x) : tensor<i32>, tensor<64x64xf32>
+    cond {
+      %c = stablehlo.compare LT, %i, %five : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %c : tensor<i1>
+    } do {
+      %n = stablehlo.add %i, %one : tensor<i32>
+      %p = stablehlo.dot_general %v, %v, contracting_dims = [1] x [0]
+          : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+      %t = stablehlo.tanh %p : tensor<64x64xf32>
+      stablehlo.return %n, %t : tensor<i32>, tensor<64x64xf32>
+    }
+  return %r#1 : tensor<64x64xf32>
+}
+"""
+
+
+def test_each_step_that_ran_is_named(folder):
+    program = write(folder, "loop.mlir", LOOP)
+    for device, kind, name in (("cpu", "call", "contraction"), ("template", "kernel", "dot_general_tiles")):
+        run = json.loads(succeeds("run", program, "--arg", "0=0.01", f"--device={device}", "--steps", "--repeat=3", "--json"))
+        steps = run["step_times"]["steps"]
+        found = {(step["kind"], step["name"], step["label"].split(" at ")[0]): step["launches"] for step in steps}
+        for key, launches in {("loop", "", "stablehlo.while"): 1, ("kernel", "compare", "stablehlo.compare"): 6,
+                              ("kernel", "add", "stablehlo.add"): 5, (kind, name, "stablehlo.dot_general"): 5,
+                              ("kernel", "tanh", "stablehlo.tanh"): 5}.items():
+            equal((key, found.get(key)), (key, launches))
+        expect(all(f" at {program}:" in step["label"] for step in steps), steps)
+        expect(all(step["median"] > 0 for step in steps if step["kind"] in ("kernel", "call")), steps)
+        expect(abs(sum(step["share"] for step in steps) - 1) < 1e-6, steps)
+        equal(len(run["step_times"]["executions"]), 3)
+        # A predicate is read before each iteration and behind the last one.
+        equal([each["copies"] for each in run["step_times"]["transfers"]
+               if each["name"] == "copy device to host, for steps"], [18])
+        # They are the steps of a run without the events.
+        equal(run["results"], json.loads(succeeds("run", program, "--arg", "0=0.01", f"--device={device}", "--json"))["results"])
+
+
+def test_steps_of_the_host_are_named(folder):
+    program = write(folder, "p.mlir", cli_test.ADD)
+    declines = BUILD.resolve() / "core/libdeclines.so"
+    run = ("run", program, "--arg", "0=1", "--arg", "1=2", f"--device={declines}", "--steps", "--json")
+    steps = json.loads(succeeds(*run))["step_times"]["steps"]
+    equal([(step["kind"], step["launches"]) for step in steps], [("host", 1)])
+    contains(steps[0]["label"], f"stablehlo.add at {program}:2:8")
+
+
+def test_steps_are_printed(folder):
+    program = write(folder, "p.mlir", cli_test.ADD)
+    code, out, err = run_tenon("run", program, "--arg", "0=1", "--arg", "1=2", "--device=template", "--time", "--steps", "--quiet")
+    equal((code, out), (0, ""))
+    contains(err, "10 executions: median ")
+    contains(err, "100.0 %  add: stablehlo.add at ")
+    contains(err, "copy host to device: 2 times, 16 bytes, ")
+    contains(fails(2, "run", program, "--arg", "0=1", "--arg", "1=2", "--steps"), "needs a --device")
+
+
 if __name__ == "__main__":
     sys.exit(cli_test.main(globals()))
