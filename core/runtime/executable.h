@@ -78,6 +78,9 @@ class Executable {
   /// if the device can read them in place (B28).
   static Result<std::shared_ptr<Executable>> load(std::shared_ptr<Device> device,
                                                   CompiledProgram compiled, CustomCalls calls);
+  /// The same Program on another open device of the target: after a loss, on the Device that took
+  /// the lost one's place.
+  Result<std::shared_ptr<Executable>> reload(std::shared_ptr<Device> device) const;
   ~Executable();
   Executable(const Executable&) = delete;
   Executable& operator=(const Executable&) = delete;
