@@ -84,7 +84,7 @@ class ProgramCompiler {
         planner_(backend, target),
         pool_(backend, target, features_of(target, options.native_math)) {
     const kernel::TargetFeatures features = features_of(target, options.native_math);
-    if (target.scratch_bytes > 0) lower_.limits.scratch_bytes = target.scratch_bytes;
+    lower_.limits.scratch_bytes = target.scratch_bytes;
     if (target.vector_bytes > 0) lower_.limits.vector_bytes = target.vector_bytes;
     lower_.limits.alignment = std::max(lower_.limits.alignment, target.spaces[0].alignment);
     lower_.limits.fma = target.accepts_all || features.fma;

@@ -4,6 +4,8 @@
 #include <map>
 #include <span>
 
+#include "core/backend/target_form.h"
+
 namespace tenon::hlo {
 namespace {
 
@@ -29,7 +31,7 @@ bool has_shared_math(const backend::TargetInfo& target) {
 }  // namespace
 
 kernel::TargetFeatures features_of(const backend::TargetInfo& target, bool native_math) {
-  kernel::TargetFeatures features = target.features;
+  kernel::TargetFeatures features = backend::features_of(target);
   features.math = features.math && (native_math || has_shared_math(target));
   return features;
 }

@@ -24,6 +24,7 @@ NARROWED = {
     "without f64": {"TENON_OPENCL_WITHOUT": "f64"},
     "without f64, 64-bit integers, atomics, shared memory": {"TENON_OPENCL_WITHOUT": "f64,s64,atomics,svm"},
     "4 KiB of local memory": {"TENON_OPENCL_SCRATCH": "4096"},
+    "no local memory": {"TENON_OPENCL_SCRATCH": "1"},
     "1 MiB of memory": {"TENON_OPENCL_MEMORY": "1048576"},
     "buffers at 4096 bytes, one queue": {"TENON_OPENCL_ALIGNMENT": "4096", "TENON_OPENCL_QUEUES": "1"},
     "16 lanes": {"TENON_OPENCL_LANES": "16"},

@@ -70,7 +70,7 @@ CTarget::CTarget(const TargetInfo& target) : target_(target) {
   info_.preferred_lanes = target_.preferred_lanes;
   info_.most_lanes = target_.most_lanes;
   info_.vector_bytes = target_.vector_bytes;
-  info_.scratch_bytes = target_.scratch_bytes;
+  info_.scratch_bytes = target_.scratch_bytes == 0 ? TENON_NO_SCRATCH : target_.scratch_bytes;
   info_.private_bytes = target_.private_bytes;
   info_.most_parameters = target_.most_parameters;
   info_.largest_buffer = target_.largest_buffer;
@@ -161,6 +161,7 @@ Result<TargetInfo> target_of(const Info& info) {
   number(&Info::most_lanes, &TargetInfo::most_lanes);
   number(&Info::vector_bytes, &TargetInfo::vector_bytes);
   number(&Info::scratch_bytes, &TargetInfo::scratch_bytes);
+  if (target.scratch_bytes == TENON_NO_SCRATCH) target.scratch_bytes = 0;
   number(&Info::private_bytes, &TargetInfo::private_bytes);
   number(&Info::most_parameters, &TargetInfo::most_parameters);
   number(&Info::largest_buffer, &TargetInfo::largest_buffer);

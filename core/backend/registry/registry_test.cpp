@@ -205,6 +205,26 @@ TEST(Adapter, AnOldersStructsAreRead) {
   EXPECT_FALSE(target->features.fma);
 }
 
+// 0 has meant the host's choice since version 1.0; none is a number of its own.
+TEST(Adapter, ATargetWithoutScratchSaysSo) {
+  TenonSpaceInfo space{sizeof space, TENON_SPACE_DEVICE, 1, 0, 0, 64};
+  TenonTargetInfo info{};
+  info.size = sizeof info;
+  info.name = "t";
+  info.compiler_id = "1";
+  info.spaces = &space;
+  info.space_count = 1;
+  EXPECT_EQ(target_of(info)->scratch_bytes, 48 << 10);
+  info.scratch_bytes = TENON_NO_SCRATCH;
+  const auto none = target_of(info);
+  ASSERT_TRUE(none) << none.error().to_string();
+  EXPECT_EQ(none->scratch_bytes, 0);
+  EXPECT_NE(to_string(*none).find("scratch_bytes 0\n"), std::string::npos);
+  EXPECT_EQ(CTarget(*none).get()->scratch_bytes, TENON_NO_SCRATCH);
+  info.scratch_bytes = -2;
+  EXPECT_EQ(target_of(info).error().message(), "the target 't' is invalid: -2 is negative");
+}
+
 // A plug-in of version 1.1 has no parameters.
 TEST(Adapter, ATargetWithoutTuningIsRead) {
   TargetInfo full;
