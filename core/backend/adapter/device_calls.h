@@ -98,8 +98,8 @@ class DeviceCalls {
   }
   std::string name_of(ModuleHandle module, uint32_t kernel) const {
     const auto found = modules_.find(module);
-    const bool is_known = found != modules_.end() && kernel < found->second.size();
-    return is_known ? "@" + found->second[kernel] : std::string("a segment");
+    if (found == modules_.end()) return fmt::format("module {}, which is not loaded", module);
+    return kernel < found->second.size() ? "@" + found->second[kernel] : std::string("a segment");
   }
 
   const std::string device_;
