@@ -204,7 +204,7 @@ TEST_F(FaultyWork, LongCopiesAreLookedAtOnBothEnds) {
     return finish(*device).message();
   };
   EXPECT_EQ(copy(), "");
-  wrongs.copies = [&](CopyRequest& copy) { copy.bytes /= copy.from.host == from.data() ? 2 : 1; };
+  wrongs.copies = [&](CopyRequest& each) { each.bytes /= each.from.host == from.data() ? 2 : 1; };
   EXPECT_EQ(copy(), fmt::format("validate: B20: a copy of 10000 bytes from the host to 0 of memory "
                                 "{} wrote only a part (of its last 2048 bytes 2048 are as they "
                                 "were, the first at offset 7952)",
