@@ -19,6 +19,7 @@
 #include <set>
 
 #include "backends/backends.h"
+#include "core/backend/target_form.h"
 #include "core/base/file.h"
 #include "core/kernel/analysis/cost.h"
 #include "core/kernel/ir/builder.h"
@@ -163,7 +164,8 @@ Case add_two_numbers(const BenchTarget& target) {
     b.store(sum, y, {i[0]});
   });
   kernel::Kernel made = b.finish();
-  if (!target.info.accepts_all) made = must(kernel::legalize(made, target.info.features));
+  if (!target.info.accepts_all)
+    made = must(kernel::legalize(made, backend::features_of(target.info)));
   return {"two_numbers/add", std::move(made), {}};
 }
 

@@ -5,6 +5,7 @@
 #include "core/backend/interpreter/interpreter.h"
 #include "core/backend/layers/layers.h"
 #include "core/backend/registry/registry.h"
+#include "core/kernel/text/text.h"
 #include "tools/cli.h"
 
 namespace tenon::tools {
@@ -73,6 +74,30 @@ Result<ChosenDevice> choose_device(const DeviceOptions& options) {
   }
   TENON_ASSIGN(chosen.backend, std::move(layered));
   return chosen;
+}
+
+Result<ChosenTarget> choose_target(const DeviceOptions& options) {
+  TENON_ASSIGN(const ChosenDevice chosen, choose_device(options));
+  TENON_ASSIGN(std::vector<backend::DeviceInfo> devices, chosen.backend->devices());
+  if (chosen.index >= devices.size()) {
+    return not_found("backend {} has {} devices, there is no number {}", chosen.backend->name(),
+                     devices.size(), chosen.index);
+  }
+  return ChosenTarget{chosen.backend, std::move(devices[chosen.index].target)};
+}
+
+Result<std::string> text_of(const std::vector<const kernel::Kernel*>& kernels,
+                            const ChosenTarget& device, DeviceForm form) {
+  if (form == DeviceForm::kKernels) {
+    std::string text;
+    for (const kernel::Kernel* each : kernels) text += kernel::print(*each);
+    return text;
+  }
+  if (kernels.empty()) return std::string();
+  Result<std::string> source = device.backend->source(device.target, kernels);
+  if (source || source.error().code() != ErrorCode::kUnimplemented) return source;
+  return unimplemented("{}; --emit=kernels prints the kernels as it gets them",
+                       source.error().message());
 }
 
 }  // namespace tenon::tools

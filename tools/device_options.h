@@ -29,4 +29,19 @@ struct ChosenDevice {
 /// TENON_LAYERS. Errors in the given options have the stage kUsageStage.
 Result<ChosenDevice> choose_device(const DeviceOptions& options);
 
+/// The same with the device's description; no device is opened. Errors: a number that the backend
+/// does not have.
+struct ChosenTarget {
+  std::shared_ptr<backend::Backend> backend;
+  backend::TargetInfo target;
+};
+Result<ChosenTarget> choose_target(const DeviceOptions& options);
+
+/// The input of a device's compiler for kernels that are legal for it: the kernels as text (for a
+/// device that takes kernels, or compiles them itself), or the source that the backend renders.
+enum class DeviceForm : uint8_t { kKernels, kSource };
+/// Errors: kUnimplemented if the backend renders no source, with what to do instead.
+Result<std::string> text_of(const std::vector<const kernel::Kernel*>& kernels,
+                            const ChosenTarget& device, DeviceForm form);
+
 }  // namespace tenon::tools

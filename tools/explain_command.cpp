@@ -31,17 +31,12 @@ Result<hlo::Compilation> compiled(const ExplainOptions& options) {
     TENON_ASSIGN(known.shapes, parse_shapes(options.shapes));
     TENON_ASSIGN(module, hlo::refine(*module, known));
   }
-  TENON_ASSIGN(const ChosenDevice chosen, choose_device(options.device));
-  TENON_ASSIGN(const std::vector<backend::DeviceInfo> devices, chosen.backend->devices());
-  if (chosen.index >= devices.size()) {
-    return not_found("backend {} has {} devices, there is no number {}", chosen.backend->name(),
-                     devices.size(), chosen.index);
-  }
+  TENON_ASSIGN(const ChosenTarget chosen, choose_target(options.device));
   hlo::CompileOptions compile;
   compile.lower.entry = options.entry;
   compile.rewrites = options.rewrites;
   TENON_TRY(set_tuning(options.tuning, compile.lower.tuning));
-  return hlo::compile(*module, *chosen.backend, devices[chosen.index].target, compile);
+  return hlo::compile(*module, *chosen.backend, chosen.target, compile);
 }
 
 void print_placement(const hlo::Compilation& compilation, bool json) {

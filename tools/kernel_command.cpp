@@ -10,7 +10,9 @@
 #include "core/kernel/text/text.h"
 #include "core/kernel/transform/simplify.h"
 #include "core/kernel/verify/verifier.h"
+#include "hlo/driver/target_model.h"
 #include "tools/cli.h"
+#include "tools/device_options.h"
 
 namespace tenon::tools {
 namespace {
@@ -24,6 +26,7 @@ struct KernelOptions {
   std::string emit;
   std::string save;
   int64_t lanes = 128;
+  std::string device;
 };
 
 Result<std::string> render(const std::vector<kernel::Kernel>& kernels,
@@ -36,7 +39,8 @@ Result<std::string> render(const std::vector<kernel::Kernel>& kernels,
   return std::move(source.text);
 }
 
-Result<std::string> process(const KernelOptions& options) {
+// Reads and verifies the kernels of the file.
+Result<std::vector<kernel::Kernel>> read_kernels(const KernelOptions& options) {
   std::string text;
   if (options.file == "-") {
     text.assign(std::istreambuf_iterator<char>(std::cin), {});
@@ -52,12 +56,51 @@ Result<std::string> process(const KernelOptions& options) {
   } else {
     TENON_ASSIGN(kernels, kernel::parse_all(text, name));
   }
-  std::string printed;
-  for (kernel::Kernel& kernel : kernels) {
+  for (const kernel::Kernel& kernel : kernels) {
     if (const Status status = kernel::verify(kernel); !status.ok()) {
       // Kernel errors are located by kernel name; here the file is known.
       return Error(Status(status.code(), status.message()).at({name, status.position().line, 0}));
     }
+  }
+  return kernels;
+}
+
+// The kernels as the device gets them: in their legal form, as text or as its source.
+Result<std::string> for_device(const std::vector<kernel::Kernel>& kernels,
+                               const KernelOptions& options) {
+  TENON_ASSIGN(const ChosenTarget device, choose_target({options.device, {}, {}}));
+  const kernel::TargetFeatures features = hlo::features_of(device.target, /*native_math=*/false);
+  std::vector<kernel::Kernel> legal;
+  for (const kernel::Kernel& each : kernels) {
+    TENON_ASSIGN(legal.emplace_back(), device.target.accepts_all
+                                           ? Result<kernel::Kernel>(each)
+                                           : kernel::legalize(each, features));
+  }
+  std::vector<const kernel::Kernel*> pointers;
+  for (const kernel::Kernel& each : legal) pointers.push_back(&each);
+  return text_of(pointers, device,
+                 options.emit.empty() ? DeviceForm::kKernels : DeviceForm::kSource);
+}
+
+Status check_options(const KernelOptions& options) {
+  const auto refused = [](std::string_view text) {
+    return Status(invalid_argument("{}", text)).in_stage(kUsageStage);
+  };
+  if (options.device.empty()) {
+    return options.emit == "source" ? refused("--emit=source needs a --device") : Status();
+  }
+  if (!options.legalize.empty()) return refused("--device states the form: omit --legalize");
+  if (!options.emit.empty() && options.emit != "source") {
+    return refused("--device states the language: --emit=source");
+  }
+  return {};
+}
+
+Result<std::string> process(const KernelOptions& options) {
+  TENON_TRY(check_options(options));
+  TENON_ASSIGN(std::vector<kernel::Kernel> kernels, read_kernels(options));
+  std::string printed;
+  for (kernel::Kernel& kernel : kernels) {
     if (options.expand_tiles) kernel = kernel::expand_tiles(kernel);
     if (!options.legalize.empty()) {
       TENON_ASSIGN(const kernel::TargetFeatures form,
@@ -69,9 +112,10 @@ Result<std::string> process(const KernelOptions& options) {
   }
   if (!options.save.empty()) {
     if (kernels.size() != 1)
-      return invalid_argument("{}: {} kernels; --save takes one", name, kernels.size());
+      return invalid_argument("{}: {} kernels; --save takes one", options.file, kernels.size());
     TENON_TRY(write_file(options.save, kernel::save(kernels[0])));
   }
+  if (!options.device.empty()) return for_device(kernels, options);
   if (!options.emit.empty()) return render(kernels, options);
   return printed;
 }
@@ -98,8 +142,14 @@ void add_kernel_command(CLI::App& app, int* exit_code) {
       "--legalize", options->legalize,
       "Print the kernels legalised for a target with f32, 32-bit integers and these "
       "features: least, or a list of element types and fma, math, dimensions, …");
-  command->add_option("--emit", options->emit, "Print source of a C-like language instead")
-      ->check(CLI::IsMember({"c", "opencl", "cuda"}));
+  command
+      ->add_option("--emit", options->emit,
+                   "Print source instead: of a C-like language, or with --device that which the "
+                   "device's compiler gets")
+      ->check(CLI::IsMember({"c", "opencl", "cuda", "source"}));
+  command->add_option("--device", options->device,
+                      "Print the kernels in the form that this device gets: a backend's NAME, or "
+                      "the path of a plug-in");
   command->add_option("--lanes", options->lanes, "Lanes per workgroup in opencl and cuda")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
@@ -109,7 +159,8 @@ void add_kernel_command(CLI::App& app, int* exit_code) {
   command->footer(
       "The language and its rules K0 … K10: docs/kernel-ir.md.\n\nExample:\n"
       "  tenon kernel core/kernel/examples/dot.kernel --expand-tiles --simplify\n"
-      "  tenon kernel core/kernel/examples/softmax.kernel --emit=cuda");
+      "  tenon kernel core/kernel/examples/softmax.kernel --emit=cuda\n"
+      "  tenon kernel core/kernel/examples/softmax.kernel --device ./libchip.so --emit=source");
   command->callback([options, exit_code] { *exit_code = run(*options); });
 }
 

@@ -2,7 +2,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
+#include "core/backend/layers/forward.h"
 #include "core/base/file.h"
 #include "core/kernel/text/text.h"
 #include "core/program/serial.h"
@@ -15,6 +17,7 @@
 #include "tools/arguments.h"
 #include "tools/cli.h"
 #include "tools/compile_options.h"
+#include "tools/device_options.h"
 
 namespace tenon::tools {
 namespace {
@@ -31,6 +34,7 @@ struct OptOptions {
   bool print_hits = false;
   hlo::rewrite::Options rewrites;
   std::vector<std::string> tuning;
+  DeviceOptions device;
 };
 
 std::string module_text(const hlo::Module& module, const OptOptions& options) {
@@ -94,31 +98,115 @@ Result<std::string> lowered_text(const hlo::Module& module, const OptOptions& op
   return text;
 }
 
-Result<std::string> optimise(const OptOptions& options) {
+// Notes the kernels that the backend was last asked to compile: if that fails, they are what a
+// maker of the device needs to see.
+class OfferedKernels final : public backend::ForwardingBackend {
+ public:
+  using ForwardingBackend::ForwardingBackend;
+
+  Result<backend::Compiled> compile(const backend::TargetInfo& target,
+                                    backend::Kernels kernels) override {
+    last_.clear();
+    for (const kernel::Kernel* each : kernels) last_.push_back(*each);
+    return ForwardingBackend::compile(target, kernels);
+  }
+  const std::vector<kernel::Kernel>& last() const { return last_; }
+
+ private:
+  std::vector<kernel::Kernel> last_;
+};
+
+// The steps that run without a kernel of the device, as comments.
+std::string other_steps(const hlo::Compilation& compilation) {
+  std::string text;
+  for (const hlo::Placement& each : compilation.placement) {
+    if (each.kind == hlo::PlacementKind::kKernel) continue;
+    text += fmt::format("// {}: {} ({})\n", hlo::name_of(each.kind), each.label, each.reason);
+  }
+  return text;
+}
+
+// The kernels of the Program that the device launches, by themselves or within segments.
+std::vector<const kernel::Kernel*> kernels_on_device(const hlo::Compilation& compilation) {
+  std::set<std::string_view> names;
+  for (const hlo::Placement& each : compilation.placement) {
+    if (each.kind == hlo::PlacementKind::kKernel) names.insert(each.kernel);
+  }
+  std::vector<const kernel::Kernel*> kernels;
+  for (const kernel::Kernel& each : compilation.compiled.program.kernels) {
+    if (names.contains(each.name)) kernels.push_back(&each);
+  }
+  return kernels;
+}
+
+// The Module as compiled for a device. If the device's compiler fails, `failed` is its error, and
+// the text has the kernels that it was asked to compile.
+Result<std::string> text_for_device(const hlo::Module& module, const OptOptions& options,
+                                    Status& failed) {
+  TENON_ASSIGN(ChosenTarget device, choose_target(options.device));
+  const auto offered = std::make_shared<OfferedKernels>(device.backend);
+  hlo::CompileOptions compile;
+  compile.rewrites = options.rewrites;
+  TENON_TRY(set_tuning(options.tuning, compile.lower.tuning));
+  const auto compiled = hlo::compile(module, *offered, device.target, compile);
+  const DeviceForm form = options.emit == "source" ? DeviceForm::kSource : DeviceForm::kKernels;
+  if (!compiled) {
+    if (offered->last().empty()) return tl::make_unexpected(compiled.error());
+    failed = compiled.error();
+    std::vector<const kernel::Kernel*> kernels;
+    for (const kernel::Kernel& each : offered->last()) kernels.push_back(&each);
+    return text_of(kernels, device, form);
+  }
+  for (const std::string& each : compiled->warnings) fmt::print(stderr, "warning: {}\n", each);
+  const program::Program& program = compiled->compiled.program;
+  if (options.emit == "program") return program::print(program);
+  if (options.emit == "program-bytes") return program::save(program);
+  TENON_ASSIGN(const std::string text, text_of(kernels_on_device(*compiled), device, form));
+  return other_steps(*compiled) + text;
+}
+
+Result<std::string> optimise(const OptOptions& options, Status& failed) {
   TENON_ASSIGN(std::unique_ptr<hlo::Module> module, load_module(options.file));
-  const bool lowers = options.emit == "kernels" || options.emit.starts_with("program");
+  const bool lowers =
+      options.emit == "kernels" || options.emit == "source" || options.emit.starts_with("program");
   if (!options.shapes.empty() || (lowers && hlo::is_dynamic(*module))) {
     hlo::ArgumentKnowledge known;
     TENON_ASSIGN(known.shapes, parse_shapes(options.shapes));
     TENON_ASSIGN(module, hlo::refine(*module, known));
   }
   TENON_TRY(run_passes(*module, options));
+  if (!options.device.device.empty()) return text_for_device(*module, options, failed);
   return lowers ? lowered_text(*module, options) : module_text(*module, options);
 }
 
-int opt(const OptOptions& options) {
+Status check_options(const OptOptions& options) {
+  const auto refused = [](std::string_view text) {
+    return Status(invalid_argument("{}", text)).in_stage(kUsageStage);
+  };
   if (options.emit == "program-bytes" && options.output.empty()) {
-    Status unnamed = invalid_argument("--emit=program-bytes writes a file: name it with -o");
-    return report(std::move(unnamed).in_stage(kUsageStage));
+    return refused("--emit=program-bytes writes a file: name it with -o");
   }
-  const auto text = optimise(options);
-  if (!text) return report(text.error());
+  if (options.device.device.empty()) {
+    if (options.device.layers) return refused("--layer needs a --device");
+    return options.emit == "source" ? refused("--emit=source needs a --device") : Status();
+  }
+  if (options.emit == "hlo" || options.emit == "stablehlo") {
+    return refused("--device needs --emit=kernels, source, program or program-bytes");
+  }
+  return options.calls.empty() ? Status() : refused("--device decides on calls: omit --calls");
+}
+
+int opt(const OptOptions& options) {
+  if (const Status status = check_options(options); !status.ok()) return report(status);
+  Status failed;
+  const auto text = optimise(options, failed);
+  if (!text) return report(failed.ok() ? text.error() : failed);
   if (options.output.empty()) {
     fmt::print("{}", *text);
-    return 0;
+  } else if (const Status written = write_file(options.output, *text); !written.ok()) {
+    return report(written);
   }
-  const Status written = write_file(options.output, *text);
-  return written.ok() ? 0 : report(written);
+  return failed.ok() ? 0 : report(failed);
 }
 
 }  // namespace
@@ -131,8 +219,14 @@ void add_opt_command(CLI::App& app, int* exit_code) {
                    "StableHLO text, HLO text or portable artifact; '-' is standard input")
       ->required();
   command->add_option("--emit", options->emit, "Form of the output")
-      ->check(CLI::IsMember({"hlo", "stablehlo", "kernels", "program", "program-bytes"}))
+      ->check(CLI::IsMember({"hlo", "stablehlo", "kernels", "source", "program", "program-bytes"}))
       ->capture_default_str();
+  command->add_option(
+      "--device", options->device.device,
+      "Compile for this device, as 'tenon run' does, and print its kernels in their legal form, "
+      "the source that its compiler gets, or its Program: a backend's NAME or NAME:NUMBER, or the "
+      "path of a plug-in");
+  add_layer_option(*command, options->device);
   command
       ->add_option("--shape", options->shapes,
                    "Refine a dynamic program: sizes of parameter N as N=2x3")
@@ -167,8 +261,10 @@ void add_opt_command(CLI::App& app, int* exit_code) {
   command->add_option("-o,--output", options->output, "Write to FILE instead of standard output")
       ->type_name("FILE");
   std::string footer =
-      "program-bytes is the serial form of a Program, which 'tenon run' takes: with "
-      "-o.\n\nPasses:\n";
+      "program-bytes is the serial form of a Program, which 'tenon run' takes: with -o.\n"
+      "source needs a device that renders kernels as C, OpenCL C or CUDA; others compile kernels "
+      "themselves.\nIf the device's compiler refuses a program, opt prints what it was given, then "
+      "its error.\n\nPasses:\n";
   for (const hlo::Pass& pass : hlo::all_passes()) {
     footer += fmt::format("  {:<12} {}\n", pass.name, pass.summary);
   }

@@ -230,7 +230,9 @@ TEST_P(Template, FailedWorkFailsTheNextEventAlone) {
   const auto failed = device_->await(next, -1);
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().code(), ErrorCode::kInternal);
-  EXPECT_EQ(failed.error().message(), "chip: there is no such module");
+  // The host names the work of a plug-in.
+  EXPECT_TRUE(failed.error().message().starts_with("chip: there is no such module"))
+      << failed.error().message();
   EXPECT_TRUE(device_->await(after, -1).value());
   EXPECT_FALSE(device_->await(next, 0));
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/kernel/ir/ops.h"
+#include "core/kernel/render/render.h"
 
 namespace tenon::backend {
 namespace {
@@ -74,6 +75,15 @@ Result<std::vector<Statistic>> Device::statistics() {
 }
 Result<LibraryCallPlan> Backend::plan(const TargetInfo&, const LibraryCallSite&) {
   return tl::make_unexpected(not_offered("plan"));
+}
+Result<std::string> Backend::source(const TargetInfo& target, Kernels kernels) {
+  const kernel::RenderCapture capture;
+  const Result<Compiled> compiled = compile(target, kernels);
+  std::string text;
+  for (const std::string& each : capture.texts()) text += each;
+  if (!text.empty()) return text;
+  if (!compiled) return tl::make_unexpected(compiled.error());
+  return unimplemented("{} renders no source: it compiles kernels itself", name());
 }
 Result<std::string> Backend::compile_segment(const TargetInfo&, const program::Program&) {
   return tl::make_unexpected(not_offered("compile_segment"));

@@ -181,6 +181,13 @@ class Backend {
   virtual Result<std::unique_ptr<Device>> open(size_t index) = 0;
   virtual Result<Compiled> compile(const TargetInfo& target, Kernels kernels) = 0;
 
+  // --- Optional
+
+  /// The source that the device's own compiler gets for these kernels, for people. The default
+  /// compiles them and returns what kernel::render() made on this thread meanwhile, also if the
+  /// compiler refuses that. kUnimplemented: the backend renders no source.
+  virtual Result<std::string> source(const TargetInfo& target, Kernels kernels);
+
   // --- Optional: kUnimplemented declines, and the host uses kernels instead
 
   virtual Result<LibraryCallPlan> plan(const TargetInfo& target, const LibraryCallSite& site);

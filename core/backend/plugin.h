@@ -115,7 +115,7 @@ extern "C" {
 #endif
 
 #define TENON_ABI_MAJOR 1
-#define TENON_ABI_MINOR 3
+#define TENON_ABI_MINOR 4
 
 /* The numbers are those of PJRT_Error_Code. */
 typedef enum TenonCode {
@@ -190,6 +190,10 @@ typedef enum TenonForm {
   TENON_FORM_AS_WRITTEN = 1 << 5      /* Everything: kernels are not legalised at all. */
 } TenonForm;
 
+/* A value of TenonTargetInfo::scratch_bytes: workgroups have no memory of their own, so no kernel
+ * uses any. Since 1.4. */
+#define TENON_NO_SCRATCH (-1)
+
 typedef struct TenonTargetInfo {
   size_t size;
   const char* name; /* Name of the kind of device: "chip", "sm_90". */
@@ -204,7 +208,8 @@ typedef struct TenonTargetInfo {
   int64_t preferred_lanes; /* Lanes of a workgroup; 0: 1. */
   int64_t most_lanes;      /* 0: no bound. */
   int64_t vector_bytes;    /* Width of one access, or of a register; 0: that of an element. */
-  int64_t scratch_bytes;   /* Bytes for a workgroup; 0: the host's own choice of 48 KiB. */
+  int64_t scratch_bytes;   /* Bytes for a workgroup; 0: the host's own choice of 48 KiB.
+                              TENON_NO_SCRATCH: none. */
   int64_t private_bytes;   /* Bytes for a lane; 0: no bound. */
   int64_t most_parameters; /* Bound on a kernel's buffers and scalars; 0: no bound. */
   int64_t largest_buffer;  /* In bytes; 0: no bound. */
@@ -539,6 +544,9 @@ typedef struct TenonBackend {
    * all later ones. If null or declined: the host copies. */
   TenonCode (*import_memory)(TenonDevice device, uint32_t space, const void* host, int64_t bytes,
                              TenonMemory* memory, const TenonSink* error);
+  /* Since 1.4. Like compile, but writes the source that the device's compiler gets to `binary`, for
+   * people. If null: what compile had rendered by TenonHost::render, or TENON_UNIMPLEMENTED. */
+  TenonCode (*source)(const TenonCompileArgs* args);
 } TenonBackend;
 
 /* The symbol that a plug-in exports. `host` lives as long as the process. Returns null, after

@@ -52,7 +52,7 @@ struct TargetInfo {
   int64_t preferred_lanes = 1;
   int64_t most_lanes = 0;
   int64_t vector_bytes = 0;
-  int64_t scratch_bytes = 48 << 10;
+  int64_t scratch_bytes = 48 << 10;  ///< 0: none (in plugin.h: TENON_NO_SCRATCH).
   int64_t private_bytes = 0;
   int64_t most_parameters = 0;
   int64_t largest_buffer = 0;

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "core/runtime/executable.h"
@@ -43,13 +44,25 @@ class Client {
 
   backend::Backend& backend() const { return *backend_; }
   const std::shared_ptr<backend::Backend>& shared_backend() const { return backend_; }
+  /// The devices as they were opened first.
   const std::vector<std::shared_ptr<Device>>& devices() const { return devices_; }
+  /// The device of that index in devices(), or the one that took its place: if it is lost, it is
+  /// opened again, as another Device. What was on the lost one stays lost. Errors: kUnavailable
+  /// with the loss, and why the device cannot be opened now; a later call tries again.
+  Result<std::shared_ptr<Device>> live_device(size_t place);
+  /// The same without opening: it may be lost.
+  std::shared_ptr<Device> last_device(size_t place) const;
 
  private:
-  explicit Client(std::shared_ptr<backend::Backend> backend) : backend_(std::move(backend)) {}
+  Client(std::shared_ptr<backend::Backend> backend, const ClientOptions& options)
+      : backend_(std::move(backend)), limits_(options.limits), pool_(options.callback_threads) {}
 
   const std::shared_ptr<backend::Backend> backend_;
+  const DeviceLimits limits_;
+  const CallbackPool pool_;
   std::vector<std::shared_ptr<Device>> devices_;
+  mutable std::mutex mutex_;
+  std::vector<std::shared_ptr<Device>> last_devices_;
 };
 
 }  // namespace tenon::runtime

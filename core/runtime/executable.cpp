@@ -228,6 +228,10 @@ std::vector<bool> find_donated(const LoadedProgram& loaded, const ExecuteOptions
 }  // namespace
 
 Executable::~Executable() = default;
+Result<std::shared_ptr<Executable>> Executable::reload(std::shared_ptr<Device> device) const {
+  return load(std::move(device), state_->compiled, state_->calls);
+}
+
 const program::Program& Executable::program() const { return state_->compiled.program; }
 const CompiledProgram& Executable::compiled() const { return state_->compiled; }
 const std::shared_ptr<Device>& Executable::device() const { return state_->device; }
@@ -306,6 +310,10 @@ Status check_argument(const LoadedProgram& loaded, size_t i, const BufferPtr& ar
     return Status(invalid_argument("{}: argument {} is null", program.name, i));
   }
   if (argument->device() != loaded.device) {
+    if (const Status lost = argument->device()->lost(); !lost.ok()) {
+      return Status(lost.code(), fmt::format("{}: argument {} was on a device that is lost: {}",
+                                             program.name, i, lost.message()));
+    }
     return Status(invalid_argument("{}: argument {} is on {}, expected {}", program.name, i,
                                    argument->device()->info().name, loaded.device->info().name));
   }
@@ -444,11 +452,11 @@ Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
   in_flight->done.emplace(state_->device->pool());
   execution.done = in_flight->done->event();
   execution.steps = in_flight->steps;
-  const Work work = [in_flight]() -> Status {
+  const Work work = [in_flight, observer = options.observer]() -> Status {
     if (in_flight->loaded->has_loops) TENON_TRY(in_flight->inputs_defined());
-    Status status =
-        StepRunner(*in_flight->loaded, in_flight->memory, in_flight->stop.get(), *in_flight->steps)
-            .run();
+    Status status = StepRunner(*in_flight->loaded, in_flight->memory, in_flight->stop.get(),
+                               *in_flight->steps, observer)
+                        .run();
     // Later users of this memory queue their work behind this work.
     in_flight->memory = {};
     return status;

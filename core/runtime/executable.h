@@ -44,9 +44,21 @@ struct CompiledProgram {
   std::map<program::SequenceId, backend::LibraryCallPlan> plans;
 };
 
+/// Is told of the steps that executions run, by themselves or within loops and branches, on the
+/// thread that gives their work to the device. Steps within a segment are not reported.
+class StepObserver {
+ public:
+  virtual ~StepObserver() = default;
+  virtual void begin(const program::Step& step) = 0;
+  /// Steps of the same thread end in the reverse order of their begins, also after an error.
+  virtual void end(const program::Step& step) = 0;
+};
+
 struct ExecuteOptions {
   /// Parameters whose memory the Program must not take although it could.
   std::vector<uint32_t> keep;
+  /// Outlives the execution; may be null.
+  StepObserver* observer = nullptr;
 };
 
 struct Execution {
@@ -66,6 +78,9 @@ class Executable {
   /// if the device can read them in place (B28).
   static Result<std::shared_ptr<Executable>> load(std::shared_ptr<Device> device,
                                                   CompiledProgram compiled, CustomCalls calls);
+  /// The same Program on another open device of the target: after a loss, on the Device that took
+  /// the lost one's place.
+  Result<std::shared_ptr<Executable>> reload(std::shared_ptr<Device> device) const;
   ~Executable();
   Executable(const Executable&) = delete;
   Executable& operator=(const Executable&) = delete;

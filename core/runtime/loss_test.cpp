@@ -20,6 +20,7 @@ struct Trouble {
   std::atomic<bool> hangs = false;  // Work is not begun and events stay pending …
   std::atomic<int> late = 0;        // … until close does this many copies.
   std::atomic<bool> mute = false;   // No event can be recorded.
+  std::atomic<bool> away = false;   // It cannot be opened.
   std::atomic<int> vague = 0;  // For this many calls, await does not say whether an event is done.
   std::atomic<int64_t> closed = 0;
 };
@@ -67,6 +68,7 @@ class TroubledBackend final : public backend::ForwardingBackend {
   explicit TroubledBackend(std::shared_ptr<Trouble> trouble)
       : ForwardingBackend(backend::make_interpreter_backend()), trouble_(std::move(trouble)) {}
   Result<std::unique_ptr<backend::Device>> open(size_t index) override {
+    if (trouble_->away) return make_error(ErrorCode::kUnavailable, "no chip answers");
     TENON_ASSIGN(auto device, ForwardingBackend::open(index));
     return std::make_unique<TroubledDevice>(std::move(device), trouble_);
   }
@@ -136,6 +138,44 @@ TEST(Loss, ADeviceWithoutEvents) {
   EXPECT_FALSE(executable->execute(std::vector{x}));
   trouble->mute = false;
   expect_runs(*Client::open(backend));
+}
+
+// The client opens a lost device again; what was on it stays lost.
+TEST(Loss, ADeviceComesBack) {
+  const auto trouble = std::make_shared<Trouble>();
+  const auto client = *Client::open(std::make_shared<TroubledBackend>(trouble));
+  const std::shared_ptr<Device> first = client->devices()[0];
+  const auto executable = load(*client, twice());
+  const auto x = put(first, four(1));
+  ASSERT_TRUE(x->defined().await().ok());
+  EXPECT_EQ(*client->live_device(0), first);
+  trouble->mute = true;
+  EXPECT_EQ(x->to_literal().error().code(), ErrorCode::kUnavailable);
+  trouble->mute = false;
+  trouble->away = true;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(client->live_device(0).error(),
+              Status(ErrorCode::kUnavailable,
+                     "interp:0: no event can be recorded: out of events; it cannot be opened again "
+                     "now: no chip answers"));
+  }
+  EXPECT_EQ(client->last_device(0), first);
+  trouble->away = false;
+  const auto back = client->live_device(0);
+  ASSERT_TRUE(back) << back.error().to_string();
+  EXPECT_NE(*back, first);
+  EXPECT_EQ(*client->live_device(0), *back);
+  EXPECT_EQ(client->last_device(0), *back);
+  const auto again = executable->reload(*back);
+  ASSERT_TRUE(again) << again.error().to_string();
+  const auto run = (*again)->execute(std::vector{put(*back, four(1))});
+  ASSERT_TRUE(run) << run.error().to_string();
+  EXPECT_EQ(get(run->results[0]), four(3));
+  EXPECT_EQ(x->to_literal().error().code(), ErrorCode::kUnavailable);
+  EXPECT_EQ((*again)->execute(std::vector{x}).error().message(),
+            fmt::format("{}: argument 0 was on a device that is lost: interp:0: no event can be "
+                        "recorded: out of events",
+                        twice().name));
 }
 
 // A view of a device's memory keeps the device open but blocks nobody; nor does a view of contents

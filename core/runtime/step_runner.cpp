@@ -77,7 +77,10 @@ Status StepRunner::step(const Step& step) {
   if (stop_ != nullptr && stop_->load() != 0) {
     return Status(ErrorCode::kCancelled, "the execution was stopped");
   }
-  return std::visit([&](const auto& action) { return act(step, action); }, step.action);
+  if (observer_ != nullptr) observer_->begin(step);
+  Status status = std::visit([&](const auto& action) { return act(step, action); }, step.action);
+  if (observer_ != nullptr) observer_->end(step);
+  return status;
 }
 
 Status StepRunner::act(const Step& step, const program::Launch& launch) {

@@ -60,12 +60,13 @@ class StepRunner {
  public:
   /// `stop` ends loops of the host when it is raised; `steps` counts the steps that have begun.
   StepRunner(const LoadedProgram& loaded, const ExecutionMemory& frame,
-             const std::atomic<uint32_t>* stop, program::StepCounts& steps)
+             const std::atomic<uint32_t>* stop, program::StepCounts& steps, StepObserver* observer)
       : loaded_(loaded),
         program_(loaded.compiled.program),
         memory_(frame),
         stop_(stop),
-        steps_(steps) {}
+        steps_(steps),
+        observer_(observer) {}
 
   /// Gives the work of all steps to the queue. Waits where a step needs a value from the device (a
   /// loop's predicate, a host step). Errors carry the step's label.
@@ -97,6 +98,7 @@ class StepRunner {
   const ExecutionMemory& memory_;
   const std::atomic<uint32_t>* stop_;
   program::StepCounts& steps_;
+  StepObserver* const observer_;
 };
 
 }  // namespace tenon::runtime

@@ -118,7 +118,7 @@ class BackendEngine : public Engine {
 
   Result<CompiledModule> compile(std::shared_ptr<const hlo::Module> module, size_t device,
                                  const hlo::CompileOptions& options) override {
-    const std::shared_ptr<runtime::Device>& target = devices()[device];
+    TENON_ASSIGN(const std::shared_ptr<runtime::Device> target, live_device(device));
     TENON_ASSIGN(hlo::Compilation compilation,
                  hlo::compile(*module, client().backend(), target->info().target, options));
     TENON_ASSIGN(CompiledModule compiled, load_on(target, std::move(compilation.compiled)));
@@ -131,7 +131,7 @@ class BackendEngine : public Engine {
   }
 
   Result<CompiledModule> load(std::string_view bytes, size_t device) override {
-    const std::shared_ptr<runtime::Device>& target = devices()[device];
+    TENON_ASSIGN(const std::shared_ptr<runtime::Device> target, live_device(device));
     TENON_ASSIGN(runtime::CompiledProgram program,
                  runtime::load_compiled_program(bytes, compiled_for(*target)));
     auto compiled = load_on(target, std::move(program));
@@ -194,6 +194,7 @@ class ReferenceEngine : public Engine {
   Result<CompiledModule> compile(std::shared_ptr<const hlo::Module> module, size_t device,
                                  const hlo::CompileOptions&) override {
     TENON_TRY(check_targets(*module));
+    TENON_ASSIGN(const std::shared_ptr<runtime::Device> target, live_device(device));
     runtime::CompiledProgram compiled;
     compiled.program = one_step(*module->entry());
     TENON_TRY(program::validate(compiled.program));
@@ -217,8 +218,7 @@ class ReferenceEngine : public Engine {
     int64_t bytes = 0;
     for (const program::Buffer& buffer : compiled.program.buffers) bytes += buffer.bytes();
     result.steps = {1, 1, static_cast<double>(bytes)};
-    TENON_ASSIGN(result.executable,
-                 runtime::Executable::load(devices()[device], std::move(compiled), calls));
+    TENON_ASSIGN(result.executable, runtime::Executable::load(target, std::move(compiled), calls));
     return result;
   }
 

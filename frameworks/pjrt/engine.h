@@ -63,6 +63,13 @@ class Engine {
   const std::vector<std::shared_ptr<runtime::Device>>& devices() const {
     return client_->devices();
   }
+  /// The device of that index in devices(), opened again if it is lost (runtime::Client).
+  Result<std::shared_ptr<runtime::Device>> live_device(size_t device) {
+    return client_->live_device(device);
+  }
+  std::shared_ptr<runtime::Device> last_device(size_t device) const {
+    return client_->last_device(device);
+  }
   /// `device` is an index in devices(). Errors: those of the driver; kUnimplemented, with its
   /// target, for a custom call without an implementation.
   virtual Result<CompiledModule> compile(std::shared_ptr<const hlo::Module> module, size_t device,

@@ -90,6 +90,49 @@ TEST(TimeLimit, EndsAnExecution) {
   }
 }
 
+// The client of a device that was lost goes on when the device has come back; what was on it is
+// lost.
+TEST(Loss, TheClientGoesOn) {
+  setenv("TENON_FAULTS", "lost@60", 1);
+  const Client client("interp", "faults", "1");
+  unsetenv("TENON_FAULTS");
+  PJRT_LoadedExecutable* executable = client.compiled(sum());
+  PJRT_Buffer* x = client.floats({1, 2, 3}, {3});
+  const auto run = [&](PJRT_Buffer* with) {
+    std::vector<PJRT_Buffer*> results(2);
+    PJRT_Event* done = nullptr;
+    std::string error = execute(executable, {with, with}, results, {}, &done);
+    if (error.empty()) error = outcome(done);
+    Floats found(3);  // The device may be lost in the copy of the result, too.
+    if (error.empty()) {
+      auto args = uninitialized<PJRT_Buffer_ToHostBuffer_Args>();
+      args.src = results[0];
+      args.host_layout = nullptr;
+      args.dst = found.data();
+      args.dst_size = found.size() * sizeof(float);
+      error = take(api().PJRT_Buffer_ToHostBuffer(&args));
+      if (error.empty()) error = outcome(args.event);
+    }
+    for (PJRT_Buffer* each : results) {
+      if (each != nullptr) destroy(each);
+    }
+    return error.empty() && found != Floats{2, 4, 6} ? "wrong" : error;
+  };
+  std::string error;
+  int runs = 0;
+  for (; error.empty() && runs < 100; ++runs) error = run(x);
+  EXPECT_GT(runs, 1);
+  EXPECT_TRUE(error.starts_with("14: ")) << error;
+  error = run(x);
+  EXPECT_TRUE(error.starts_with("14: main: argument 0 was on a device that is lost: ")) << error;
+  PJRT_Buffer* y = client.floats({1, 2, 3}, {3});
+  EXPECT_EQ(run(y), "");
+  PJRT_LoadedExecutable* other = client.compiled(sum());  // New programs, too.
+  destroy(other);
+  for (PJRT_Buffer* buffer : {x, y}) destroy(buffer);
+  destroy(executable);
+}
+
 TEST_P(OnDevice, DonatedArgumentsAreGone) {
   PJRT_LoadedExecutable* executable = client_.compiled(sum(kDonated));
   PJRT_Buffer* x = client_.floats({1, 2, 3}, {3});

@@ -30,10 +30,16 @@ struct PJRT_DeviceDescription {
 };
 
 struct PJRT_Device {
-  std::shared_ptr<tenon::runtime::Device> device;
-  size_t place = 0;  ///< Index among the client's devices.
+  tenon::pjrt::Engine* engine = nullptr;  ///< The client's.
+  size_t place = 0;                       ///< Index among the client's devices.
   PJRT_DeviceDescription description;
   std::vector<PJRT_Memory*> memories;  ///< By runtime::MemoryKind; the first is the default.
+
+  /// The open device; if it is lost, it is opened again.
+  tenon::Result<std::shared_ptr<tenon::runtime::Device>> live() const {
+    return engine->live_device(place);
+  }
+  const std::shared_ptr<tenon::runtime::Device>& first() const { return engine->devices()[place]; }
 };
 
 struct PJRT_TopologyDescription {

@@ -21,31 +21,6 @@ using backend::Declined;
 using program::Program;
 using program::Step;
 
-// Whether the target has all math functions on all floats that it computes with, each with the bits
-// of the shared expansion: an error of 0.
-bool has_shared_math(const backend::TargetInfo& target) {
-  const auto has = [&](kernel::OpCode op, ElementType type) {
-    return std::ranges::any_of(target.math, [&](const backend::MathInfo& math) {
-      return math.ulp == 0 && math.type == type && math.function == kernel::op_name(op);
-    });
-  };
-  for (int i = 0; i < kernel::kScalarOpCount; ++i) {
-    const auto op = static_cast<kernel::OpCode>(i);
-    if (!kernel::is_math(op)) continue;
-    for (size_t t = 0; t < kElementTypeCount; ++t) {
-      const auto type = static_cast<ElementType>(t);
-      if (is_float(type) && target.features.computes(type) && !has(op, type)) return false;
-    }
-  }
-  return true;
-}
-
-kernel::TargetFeatures features_of(const backend::TargetInfo& target, bool native_math) {
-  kernel::TargetFeatures features = target.features;
-  features.math = features.math && (native_math || has_shared_math(target));
-  return features;
-}
-
 // One lowering of the Module, and what has been made of it. Each stage takes it from the one
 // before.
 struct Attempt {
@@ -109,7 +84,7 @@ class ProgramCompiler {
         planner_(backend, target),
         pool_(backend, target, features_of(target, options.native_math)) {
     const kernel::TargetFeatures features = features_of(target, options.native_math);
-    if (target.scratch_bytes > 0) lower_.limits.scratch_bytes = target.scratch_bytes;
+    lower_.limits.scratch_bytes = target.scratch_bytes;
     if (target.vector_bytes > 0) lower_.limits.vector_bytes = target.vector_bytes;
     lower_.limits.alignment = std::max(lower_.limits.alignment, target.spaces[0].alignment);
     lower_.limits.fma = target.accepts_all || features.fma;

@@ -156,6 +156,7 @@ class DeviceRun {
       uses.events.push_back(made->host_done);
     }
     runtime::ExecuteOptions options;
+    options.observer = target.observer;
     if (target.repeat > 1) {
       // A later execution takes the arguments too.
       for (uint32_t i = 0; i < buffers.size(); ++i) options.keep.push_back(i);

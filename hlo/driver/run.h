@@ -18,6 +18,8 @@ struct RunTarget {
   int64_t repeat = 1;
   /// Ends the executions, of which there are then at least two, after these seconds; 0: never.
   double most_seconds = 0;
+  /// Is told of the program's steps; may be null.
+  runtime::StepObserver* observer = nullptr;
 };
 
 /// Seconds by the host's clock.

@@ -4,7 +4,37 @@
 #include <map>
 #include <span>
 
+#include "core/backend/target_form.h"
+
 namespace tenon::hlo {
+namespace {
+
+// Whether the target has all math functions on all floats that it computes with, each with the bits
+// of the shared expansion: an error of 0.
+bool has_shared_math(const backend::TargetInfo& target) {
+  const auto has = [&](kernel::OpCode op, ElementType type) {
+    return std::ranges::any_of(target.math, [&](const backend::MathInfo& math) {
+      return math.ulp == 0 && math.type == type && math.function == kernel::op_name(op);
+    });
+  };
+  for (int i = 0; i < kernel::kScalarOpCount; ++i) {
+    const auto op = static_cast<kernel::OpCode>(i);
+    if (!kernel::is_math(op)) continue;
+    for (size_t t = 0; t < kElementTypeCount; ++t) {
+      const auto type = static_cast<ElementType>(t);
+      if (is_float(type) && target.features.computes(type) && !has(op, type)) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+kernel::TargetFeatures features_of(const backend::TargetInfo& target, bool native_math) {
+  kernel::TargetFeatures features = backend::features_of(target);
+  features.math = features.math && (native_math || has_shared_math(target));
+  return features;
+}
 
 lower::CostModel cost_model_of(const backend::TargetInfo& target) {
   lower::CostModel cost;

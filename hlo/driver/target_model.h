@@ -15,6 +15,11 @@ namespace tenon::hlo {
 /// defaults.
 lower::CostModel cost_model_of(const backend::TargetInfo& target);
 
+/// The features for which kernels are legalised, unless the target accepts all kernels. Math
+/// functions are among them if `native_math` allows the target's own, or if those give the bits of
+/// the shared expansions.
+kernel::TargetFeatures features_of(const backend::TargetInfo& target, bool native_math);
+
 /// Sets the tuning parameters that the vendor states (the last entry for a name wins), except those
 /// that the caller has set. Entries that this release does not know are ignored, because plug-ins
 /// and releases have different ages; for each, a warning that names the target is returned.

@@ -45,18 +45,23 @@ bool wants_clblast(const Found& found) {
 
 Result<kernel::RenderedSource> own_kernel(const Found& found,
                                           const backend::LibraryCallSite& site) {
-  const auto* const composite = std::get_if<program::Composite>(&site.call);
-  const Shape& x = site.operands[0];
-  if (composite == nullptr || composite->name != "tenon.softmax" || !found.is_host ||
-      x.element_type() != ElementType::kF32 || x.dims().back() % 16 != 0 ||
-      std::get<Dims>(composite->attributes[0].value) != Dims{x.rank() - 1}) {
+  const auto* const call = std::get_if<program::Composite>(&site.call);
+  if (call == nullptr || call->name != "tenon.softmax" || call->attributes.size() != 1 ||
+      site.operands.size() != 1 || !found.is_host) {
     return unimplemented("no kernel by hand");
   }
+  const auto* const dimension = std::get_if<Dims>(&call->attributes[0].value);
+  const Shape& x = site.operands[0];
+  const int64_t columns = x.rank() == 0 ? 0 : x.dims().back();
+  if (dimension == nullptr || *dimension != Dims{x.rank() - 1} || columns == 0 ||
+      columns % 16 != 0 || x.element_type() != ElementType::kF32) {
+    return unimplemented("only rows of f32 in vectors of 16");
+  }
   std::string text = fmt::format("#define VECTORS {}\n#define OFFSET {}\n#define STOP {}\n{}",
-                                 x.dims().back() / 16, found.offset_bits == 64 ? "ulong" : "uint",
+                                 columns / 16, found.offset_bits == 64 ? "ulong" : "uint",
                                  found.shares_memory ? ", global uint* stop" : "", kSoftmax);
-  const int64_t rows = element_count(x.dims()) / x.dims().back();
-  return kernel::RenderedSource{std::move(text), {{"own_softmax", rows, 1}}};
+  return kernel::RenderedSource{std::move(text),
+                                {{"own_softmax", element_count(x.dims()) / columns, 1}}};
 }
 
 std::optional<std::string> clblast_plan(const Found& found, const backend::LibraryCallSite& site) {
@@ -83,12 +88,15 @@ Status clblast_call(std::string_view plan, const ClArray& a, const ClArray& b, c
   constexpr int kNo = 111;
   int a_is_transposed = 0, b_is_transposed = 0;
   size_t m = 0, n = 0, k = 0;
-  std::sscanf(std::string(plan).c_str(), "clblast %d %d %zu %zu %zu", &a_is_transposed,
-              &b_is_transposed, &m, &n, &k);
+  const Gemm gemm = clblast_gemm();  // The plan may be another machine's.
+  if (gemm == nullptr || std::sscanf(std::string(plan).c_str(), "clblast %d %d %zu %zu %zu",
+                                     &a_is_transposed, &b_is_transposed, &m, &n, &k) != 5) {
+    return Status(ErrorCode::kFailedPrecondition, "the product was compiled for CLBlast");
+  }
   const int code =
-      clblast_gemm()(kRowMajor, kNo + a_is_transposed, kNo + b_is_transposed, m, n, k, 1, a.memory,
-                     a.offset / 4, a_is_transposed != 0 ? m : k, b.memory, b.offset / 4,
-                     b_is_transposed != 0 ? k : n, 0, c.memory, c.offset / 4, n, &queue, done);
+      gemm(kRowMajor, kNo + a_is_transposed, kNo + b_is_transposed, m, n, k, 1, a.memory,
+           a.offset / 4, a_is_transposed != 0 ? m : k, b.memory, b.offset / 4,
+           b_is_transposed != 0 ? k : n, 0, c.memory, c.offset / 4, n, &queue, done);
   if (code != 0) return internal_error("CLBlastSgemm: code {}", code);
   return {};
 }

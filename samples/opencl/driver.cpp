@@ -87,7 +87,8 @@ Result<Found> describe(const cl::Device& device, const std::string& platform) {
                setting("TENON_OPENCL_SCRATCH",
                        static_cast<int64_t>(device.getInfo<CL_DEVICE_LOCAL_MEM_SIZE>())));
   // Reductions over lanes take two values of eight bytes for each lane beyond what kernels declare.
-  target.scratch_bytes = std::max<int64_t>(target.scratch_bytes - found.lanes * 16, 1);
+  // Where there is no room for them, kernels have no local memory at all.
+  target.scratch_bytes = std::max<int64_t>(target.scratch_bytes - found.lanes * 16, 0);
   target.most_parameters =
       static_cast<int64_t>(device.getInfo<CL_DEVICE_MAX_PARAMETER_SIZE>()) / kParameterBytes - 1;
   target.largest_buffer = static_cast<int64_t>(device.getInfo<CL_DEVICE_MAX_MEM_ALLOC_SIZE>());

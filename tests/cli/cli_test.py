@@ -633,9 +633,9 @@ def test_tune_command(out):
     contains(fails(2, "tune", program), "--device is required")
 
 
-def main():
+def main(tests):
     failed = 0
-    for name, test in sorted(globals().items()):
+    for name, test in sorted(tests.items()):
         if not name.startswith("test_"):
             continue
         with tempfile.TemporaryDirectory() as folder:
@@ -649,4 +649,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(globals()))

@@ -11,8 +11,10 @@
 #include "backends/gpu/gpu.h"
 #include "backends/template/template.h"
 #include "core/backend/interpreter/interpreter.h"
+#include "core/backend/layers/forward.h"
 #include "core/backend/layers/layers.h"
 #include "core/base/file.h"
+#include "core/kernel/text/text.h"
 #include "core/types/npy.h"
 #include "hlo/driver/interpreted.h"
 #include "hlo/driver/run.h"
@@ -211,6 +213,39 @@ TEST_P(SampleResults, OnInterpLegalised) {
     InterpretedRunOptions options;
     options.features = kernel::TargetFeatures::parse(form).value();
     run_sample(folder_, manifest_, "program.mlir", on_interp(options));
+  }
+}
+
+// Notes kernels that use memory of a workgroup.
+class WatchesScratch final : public backend::ForwardingBackend {
+ public:
+  using ForwardingBackend::ForwardingBackend;
+  bool takes_segments() const override { return false; }
+  Result<backend::Compiled> compile(const backend::TargetInfo& target,
+                                    backend::Kernels kernels) override {
+    for (const kernel::Kernel* each : kernels) {
+      ++compiled;
+      for (const kernel::Memory& memory : each->memories) {
+        EXPECT_NE(memory.space, kernel::Space::kScratch) << kernel::print(*each);
+      }
+      for (const kernel::Node& node : each->nodes) {
+        EXPECT_FALSE(node.op == kernel::OpCode::kReduce && node.over_lanes) << kernel::print(*each);
+      }
+    }
+    return ForwardingBackend::compile(target, kernels);
+  }
+  int compiled = 0;
+};
+
+// The device has no scratch memory, with private memory and without.
+TEST_P(SampleResults, WithoutScratch) {
+  for (const char* form : {"s64,u64,f64,fma,dimensions,no_scratch",
+                           "s64,u64,f64,fma,private_memory,scans,no_scratch"}) {
+    backend::InterpreterConfig config;
+    config.features = kernel::TargetFeatures::parse(form).value();
+    const auto watch = std::make_shared<WatchesScratch>(backend::make_interpreter_backend(config));
+    run_sample(folder_, manifest_, "program.mlir", on_device(watch));
+    EXPECT_GT(watch->compiled, 0);
   }
 }
 

@@ -29,6 +29,7 @@ NARROWED = {
     "without f64": {"TENON_OPENCL_WITHOUT": "f64"},
     "without f64, 64-bit integers, atomics, shared memory": {"TENON_OPENCL_WITHOUT": "f64,s64,atomics,svm"},
     "4 KiB of local memory": {"TENON_OPENCL_SCRATCH": "4096"},
+    "no local memory": {"TENON_OPENCL_SCRATCH": "1"},
     "1 MiB of memory": {"TENON_OPENCL_MEMORY": "1048576"},
     "buffers at 4096 bytes, one queue": {"TENON_OPENCL_ALIGNMENT": "4096", "TENON_OPENCL_QUEUES": "1"},
     "16 lanes": {"TENON_OPENCL_LANES": "16"},
@@ -108,6 +109,17 @@ def test_calls(plugin):
                           variables={**plugin.variables, **variables})
         is_taken = variables.get("TENON_OPENCL_WITHOUT") != "calls"
         expect(placed.startswith("native 1, kernel 0, host 0") == is_taken, placed)
+    # A program may state a composite of that name with any operands and attributes.
+    for type_, attributes in (("tensor<f32>", "{dimension = 0 : i64}"), ("tensor<4x32xf32>", "{}"),
+                              ("tensor<4x32xf32>", '{dimension = "x"}'), ("tensor<4x32xf32>", "{dimension = 1 : i64, x = 1 : i64}")):
+        program.write_text(f"func.func @main(%x: {type_}) -> {type_} {{\n"
+                           f'  %y = stablehlo.composite "tenon.softmax" %x {{composite_attributes = {attributes}, decomposition = @f}} '
+                           f": ({type_}) -> {type_}\n  return %y : {type_}\n}}\n"
+                           f"func.func private @f(%x: {type_}) -> {type_} {{\n  %y = stablehlo.negate %x : {type_}\n"
+                           f"  return %y : {type_}\n}}\n")
+        placed = succeeds(plugin.installed.tool, "explain", program, "--device", plugin.path, "--placement", folder="/",
+                          variables=plugin.variables)
+        expect(placed.startswith("native 0, kernel 1, host 0"), placed)
     if ctypes.util.find_library("clblast") is None:
         return "without CLBlast, which is not installed"
     report = plugin.folder / "clblast.json"

@@ -54,10 +54,11 @@ double median_of(const std::vector<double>& executions) {
 
 }  // namespace
 
-DeviceTrials::DeviceTrials(std::shared_ptr<backend::Backend> backend, size_t device,
+DeviceTrials::DeviceTrials(std::shared_ptr<backend::Backend> backend, size_t device, Tuning own,
                            std::vector<TunedProgram> programs, Trials trials, Clock::time_point end)
     : backend_(std::move(backend)),
       device_(device),
+      own_(std::move(own)),
       programs_(std::move(programs)),
       trials_(std::move(trials)),
       end_(end),
@@ -66,11 +67,11 @@ DeviceTrials::DeviceTrials(std::shared_ptr<backend::Backend> backend, size_t dev
       why_not_(programs_.size()) {}
 
 Result<std::unique_ptr<DeviceTrials>> DeviceTrials::open(std::shared_ptr<backend::Backend> backend,
-                                                         size_t device,
+                                                         size_t device, Tuning own,
                                                          std::vector<TunedProgram> programs,
                                                          Trials trials, Clock::time_point end) {
-  std::unique_ptr<DeviceTrials> target(
-      new DeviceTrials(std::move(backend), device, std::move(programs), std::move(trials), end));
+  std::unique_ptr<DeviceTrials> target(new DeviceTrials(
+      std::move(backend), device, std::move(own), std::move(programs), std::move(trials), end));
   TENON_TRY(target->open_client());
   return target;
 }
@@ -118,13 +119,15 @@ Trial DeviceTrials::run(size_t program, const Tuning& tuning) {
 Result<double> DeviceTrials::seconds(size_t program, const Tuning& tuning, bool again) {
   const TunedProgram& tuned = programs_[program];
   const std::string name = fmt::format("{} {}", tuned.name, tuned.digest);
-  std::optional<Trial> trial = trials_.find(name, tuning);
+  Tuning in_effect = tuning;
+  in_effect.insert(own_.begin(), own_.end());
+  std::optional<Trial> trial = trials_.find(name, in_effect);
   // A trial that took the process with it is not repeated.
   const bool is_known = trial && (!again || (trial->outcome == "lost" && !tuning.empty()));
   if (!is_known) {
-    TENON_TRY(trials_.begin(name, tuning));
+    TENON_TRY(trials_.begin(name, in_effect));
     trial = run(program, tuning);
-    TENON_TRY(trials_.end(name, tuning, *trial));
+    TENON_TRY(trials_.end(name, in_effect, *trial));
     if (trial->outcome == "lost") {
       if (Status opened = open_client(); !opened.ok()) {
         return Error(std::move(opened).with_context(
@@ -136,7 +139,7 @@ Result<double> DeviceTrials::seconds(size_t program, const Tuning& tuning, bool 
       wrong_.push_back(fmt::format("{} with {}: {}", tuned.name, to_string(tuning), trial->reason));
     }
   }
-  if (tuning.empty()) why_not_[program] = trial->reason;
+  why_not_[program] = trial->reason;
   return trial->outcome == "measured" ? trial->seconds : kNever;
 }
 

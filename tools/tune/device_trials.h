@@ -28,9 +28,11 @@ class DeviceTrials : public TuningTarget {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Errors: the device cannot be opened.
+  /// `own` are the parameters that the device states: trials are kept by all that were in effect,
+  /// so that they stay known when the device states what was found. Errors: the device cannot be
+  /// opened.
   static Result<std::unique_ptr<DeviceTrials>> open(std::shared_ptr<backend::Backend> backend,
-                                                    size_t device,
+                                                    size_t device, Tuning own,
                                                     std::vector<TunedProgram> programs,
                                                     Trials trials, Clock::time_point end);
 
@@ -40,7 +42,7 @@ class DeviceTrials : public TuningTarget {
   bool is_over() const override { return Clock::now() >= end_; }
 
   const std::vector<TunedProgram>& programs() const { return programs_; }
-  /// The last reason why a program did not run with the device's own values; empty if it ran.
+  /// The reason why a program did not run when it was last measured; empty if it ran.
   const std::string& why_not(size_t program) const { return why_not_[program]; }
   /// Trials whose results differed from those with the device's own values, a sentence each.
   const std::vector<std::string>& wrong() const { return wrong_; }
@@ -48,13 +50,14 @@ class DeviceTrials : public TuningTarget {
   int64_t measured() const { return measured_; }
 
  private:
-  DeviceTrials(std::shared_ptr<backend::Backend> backend, size_t device,
+  DeviceTrials(std::shared_ptr<backend::Backend> backend, size_t device, Tuning own,
                std::vector<TunedProgram> programs, Trials trials, Clock::time_point end);
   Status open_client();
   Trial run(size_t program, const Tuning& tuning);
 
   const std::shared_ptr<backend::Backend> backend_;
   const size_t device_;
+  const Tuning own_;
   const std::vector<TunedProgram> programs_;
   Trials trials_;
   const Clock::time_point end_;

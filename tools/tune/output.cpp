@@ -15,6 +15,11 @@ std::string milliseconds(double seconds) {
   return std::isfinite(seconds) ? fmt::format("{:.3g} ms", seconds * 1e3) : "does not run";
 }
 
+// A compiler's log has many lines, and a comment of the file must not go on in the next.
+std::string first_line_of(const std::string& text) {
+  return text.substr(0, std::min(text.find_first_of("\r\n"), text.size()));
+}
+
 }  // namespace
 
 std::string output_of(const std::string& device) {
@@ -38,7 +43,7 @@ std::string table_of(const DeviceTrials& target, const TuningResult& result,
     if (std::isfinite(result.after[i])) {
       text += fmt::format("  {:.2f}", result.before[i] / result.after[i]);
     } else {
-      text += fmt::format("  {}", target.why_not(i).substr(0, 100));
+      text += "  " + first_line_of(target.why_not(i));
     }
     text += '\n';
   }
@@ -56,7 +61,10 @@ Status write_tuning(const std::string& path, const std::string& comment, const T
     std::erase_if(file.tuning, [&](const backend::TuningValue& each) { return each.name == name; });
     file.tuning.push_back({name, value});
   }
-  return write_file(path, comment + backend::to_string(file));
+  const std::string text = comment + backend::to_string(file);
+  // A file that is not read refuses the plug-in.
+  TENON_TRY(backend::parse_tuning_file(text));
+  return write_file(path, text);
 }
 
 }  // namespace tenon::tools

@@ -92,7 +92,10 @@ class CoordinateDescent {
       faster = mean_ratio(before, after) <= kGain;
     }
     const std::vector<double>& now = faster ? after : before;
-    for (size_t k = 0; k < programs.size(); ++k) best_seconds_[programs[k]] = now[k];
+    for (size_t k = 0; k < programs.size(); ++k) {
+      // The best values ran before; that they do not this time says nothing about them.
+      if (now[k] < kNever) best_seconds_[programs[k]] = now[k];
+    }
     if (faster) result_.best = tuning;
     return faster;
   }
@@ -153,7 +156,7 @@ std::vector<int64_t> values_to_try(const hlo::lower::TuningParameterInfo& parame
 double mean_ratio(std::span<const double> before, std::span<const double> after) {
   double sum = 0;
   for (size_t i = 0; i < before.size(); ++i) {
-    if (!(after[i] < kNever)) return kNever;
+    if (!(before[i] < kNever && after[i] < kNever)) return kNever;
     sum += std::log(after[i] / before[i]);
   }
   return before.empty() ? 1 : std::exp(sum / static_cast<double>(before.size()));

@@ -68,7 +68,7 @@ Result<TuningResult> search(TuningTarget& target,
 /// The values to try: 0 and 1 of a flag; else 1, 2, 3, 4, 6, 8, 12 … up to the largest legal one.
 std::vector<int64_t> values_to_try(const hlo::lower::TuningParameterInfo& parameter);
 
-/// exp of the mean of log(after / before) over `programs`; kNever if any `after` is.
+/// exp of the mean of log(after / before) over `programs`; kNever if any of both is.
 double mean_ratio(std::span<const double> before, std::span<const double> after);
 
 }  // namespace tenon::tools

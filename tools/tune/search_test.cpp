@@ -112,7 +112,6 @@ TEST(Search, LeavesOutProgramsThatDoNotRun) {
 }
 
 TEST(Search, AMeasurementThatDoesNotRepeatIsNotTaken) {
-  Model model({{"wide"}}, {});
   int count = 0;
   Model lucky({{"wide"}}, [&](size_t, const Tuning& tuning) {
     return value_of(tuning, "wide", 1) == 32 && ++count == 1 ? 0.1 : 1.0;
@@ -121,6 +120,20 @@ TEST(Search, AMeasurementThatDoesNotRepeatIsNotTaken) {
   ASSERT_TRUE(found);
   EXPECT_GT(count, 1);
   EXPECT_TRUE(found->best.empty());
+}
+
+TEST(Search, ABaselineThatFailsIsNoGain) {
+  // The device's own values fail in the first three confirmations.
+  int own = 0;
+  Model failing({{"wide"}}, [&](size_t, const Tuning& tuning) {
+    if (tuning.empty()) return ++own > 1 && own < 5 ? kNever : 1.0;
+    return 0.9 + 0.05 * distance(value_of(tuning, "wide", 1), 64);
+  });
+  const auto found = search(failing, kAll, kQuiet);
+  ASSERT_TRUE(found);
+  EXPECT_GT(own, 3);
+  // The program is searched for on, and found in the second round at the latest.
+  EXPECT_EQ(found->best.at("wide"), 64);
 }
 
 TEST(Search, EndsWhenTheTimeIsOverWithWhatItHas) {

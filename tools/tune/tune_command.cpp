@@ -152,10 +152,11 @@ Result<int> tune(const TuneOptions& options) {
   }
   const backend::TargetInfo& info = devices[chosen.index].target;
   const std::string path = output_path_of(options);
-  TENON_ASSIGN(Trials trials, Trials::open(path + ".trials",
-                                           fmt::format("{} {}, {}", info.name, info.compiler_id,
-                                                       backend::to_string(info.tuning)),
-                                           options.fresh));
+  TENON_ASSIGN(Trials trials,
+               Trials::open(path + ".trials", fmt::format("{} {}", info.name, info.compiler_id),
+                            options.fresh));
+  Tuning own;
+  for (const backend::TuningValue& each : info.tuning) own[each.name] = each.value;
   const size_t known = trials.count();
   if (known > 0 && !options.quiet) {
     fmt::print(stderr, "{} trials are known from {}.trials; --fresh forgets them\n", known, path);
@@ -163,10 +164,11 @@ Result<int> tune(const TuneOptions& options) {
   const auto end = DeviceTrials::Clock::now() +
                    std::chrono::duration_cast<DeviceTrials::Clock::duration>(
                        std::chrono::duration<double, std::ratio<60>>(options.minutes));
-  TENON_ASSIGN(const auto target, DeviceTrials::open(chosen.backend, chosen.index,
+  TENON_ASSIGN(const auto target, DeviceTrials::open(chosen.backend, chosen.index, std::move(own),
                                                      std::move(programs), std::move(trials), end));
-  const std::string head =
-      fmt::format("# By `tenon tune --device {}`: {}\n", info.name, info.compiler_id);
+  std::string head = fmt::format("# By `tenon tune --device {}`: {}", info.name, info.compiler_id);
+  std::ranges::replace_if(head, [](unsigned char c) { return c < ' '; }, ' ');
+  head += '\n';
   TuneProgress progress(options.quiet, options.minutes);
   Status written;
   TENON_ASSIGN(const TuningResult result, search(*target, parameters, [&](const TuningStep& step) {

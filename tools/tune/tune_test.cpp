@@ -37,11 +37,11 @@ std::vector<TunedProgram> product() {
 
 class TuneTest : public ::testing::Test {
  protected:
-  std::unique_ptr<DeviceTrials> open(std::shared_ptr<backend::Backend> backend) {
+  std::unique_ptr<DeviceTrials> open(std::shared_ptr<backend::Backend> backend, Tuning own = {}) {
     auto trials = Trials::open(path(), "interp 1", false);
     EXPECT_TRUE(trials) << trials.error().to_string();
-    auto target = DeviceTrials::open(std::move(backend), 0, product(), *std::move(trials),
-                                     Clock::now() + std::chrono::hours(1));
+    auto target = DeviceTrials::open(std::move(backend), 0, std::move(own), product(),
+                                     *std::move(trials), Clock::now() + std::chrono::hours(1));
     EXPECT_TRUE(target) << target.error().to_string();
     return *std::move(target);
   }
@@ -77,6 +77,13 @@ TEST_F(TuneTest, AnotherRunGoesOnWithTheTrialsOfTheFirst) {
   EXPECT_EQ(second->measured(), 0);
   ASSERT_TRUE(second->seconds(0, {{"tile_k", 8}}, false));
   EXPECT_EQ(second->measured(), 1);
+  // The device states what was found; the trial is known all the same.
+  const auto third = open(backend::make_interpreter_backend(), {{"tile_k", 4}});
+  ASSERT_TRUE(third->seconds(0, {}, false));
+  ASSERT_TRUE(third->seconds(0, {{"tile_k", 8}}, false));
+  EXPECT_EQ(third->measured(), 0);
+  ASSERT_TRUE(third->seconds(0, {{"parts", 8}}, false));
+  EXPECT_EQ(third->measured(), 1);
 }
 
 TEST_F(TuneTest, ATrialThatTookTheProcessWithItIsNotRepeated) {
@@ -180,6 +187,26 @@ TEST_F(TuneTest, TheFileKeepsRatesAndOtherParameters) {
   EXPECT_TRUE(text->starts_with("# by tune\n"));
   ASSERT_TRUE(write_file(file, "parts\n").ok());
   EXPECT_FALSE(write_tuning(file, "", {}).ok());
+}
+
+// Its compiler's messages have several lines.
+class Refuses : public backend::ForwardingBackend {
+ public:
+  using ForwardingBackend::ForwardingBackend;
+  Result<backend::Compiled> compile(const backend::TargetInfo&, backend::Kernels) override {
+    return internal_error("refused:\nline 1\nline 2");
+  }
+};
+
+TEST_F(TuneTest, AReasonOfManyLinesIsOneLineOfTheTable) {
+  const auto target = open(std::make_shared<Refuses>(backend::make_interpreter_backend()));
+  const auto seconds = target->seconds(0, {}, true);
+  ASSERT_TRUE(seconds);
+  EXPECT_EQ(*seconds, kNever);
+  const std::string table = table_of(*target, {.before = {kNever}, .after = {kNever}}, "# ");
+  EXPECT_NE(table.find("refused:"), std::string::npos) << table;
+  EXPECT_EQ(std::ranges::count(table, '\n'), 1) << table;
+  EXPECT_TRUE(backend::parse_tuning_file(table + "parts = 3\n"));
 }
 
 TEST_F(TuneTest, TheFileOfADeviceLiesBesideItsPlugIn) {

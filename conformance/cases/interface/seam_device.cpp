@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "conformance/cases/program_maker.h"
+#include "core/backend/target_form.h"
 #include "core/base/random.h"
 #include "core/kernel/text/text.h"
 #include "core/kernel/verify/verifier.h"
@@ -65,7 +66,7 @@ Result<SeamDevice::Loaded> SeamDevice::load(const std::vector<kernel::Kernel>& k
     if (target().accepts_all) {
       loaded.kernels.push_back(each);
     } else {
-      TENON_ASSIGN(kernel::Kernel legal, kernel::legalize(each, target().features));
+      TENON_ASSIGN(kernel::Kernel legal, kernel::legalize(each, backend::features_of(target())));
       loaded.kernels.push_back(std::move(legal));
     }
   }

@@ -15,11 +15,13 @@ TenonCode to_code(const Status& status, const TenonSink* error) {
   return static_cast<TenonCode>(status.code());
 }
 
-Status status_of(TenonCode code, SinkText& text) {
+Status status_of(TenonCode code, SinkText& text, std::string_view function) {
   if (code == TENON_OK) return {};
   const bool known = code > TENON_OK && code <= TENON_UNAUTHENTICATED;
   std::string message = text.take();
-  if (message.empty()) message = fmt::format("code {} without a text (B4)", static_cast<int>(code));
+  if (message.empty()) {
+    message = fmt::format("{} gives code {} without a text (B4)", function, static_cast<int>(code));
+  }
   return Status(known ? static_cast<ErrorCode>(code) : ErrorCode::kUnknown, std::move(message));
 }
 
@@ -68,7 +70,7 @@ CTarget::CTarget(const TargetInfo& target) : target_(target) {
   info_.preferred_lanes = target_.preferred_lanes;
   info_.most_lanes = target_.most_lanes;
   info_.vector_bytes = target_.vector_bytes;
-  info_.scratch_bytes = target_.scratch_bytes;
+  info_.scratch_bytes = target_.scratch_bytes == 0 ? TENON_NO_SCRATCH : target_.scratch_bytes;
   info_.private_bytes = target_.private_bytes;
   info_.most_parameters = target_.most_parameters;
   info_.largest_buffer = target_.largest_buffer;
@@ -159,6 +161,7 @@ Result<TargetInfo> target_of(const Info& info) {
   number(&Info::most_lanes, &TargetInfo::most_lanes);
   number(&Info::vector_bytes, &TargetInfo::vector_bytes);
   number(&Info::scratch_bytes, &TargetInfo::scratch_bytes);
+  if (target.scratch_bytes == TENON_NO_SCRATCH) target.scratch_bytes = 0;
   number(&Info::private_bytes, &TargetInfo::private_bytes);
   number(&Info::most_parameters, &TargetInfo::most_parameters);
   number(&Info::largest_buffer, &TargetInfo::largest_buffer);

@@ -73,8 +73,9 @@ void write(const TenonSink* sink, std::string_view text);
 
 /// Writes the message to the sink and returns the code.
 TenonCode to_code(const Status& status, const TenonSink* error);
-/// OK, or an error with that code; an unknown code becomes kUnknown.
-Status status_of(TenonCode code, SinkText& text);
+/// OK, or an error with that code, of the plug-in's function of that name; an unknown code becomes
+/// kUnknown.
+Status status_of(TenonCode code, SinkText& text, std::string_view function);
 
 /// A TargetInfo as a C struct, with the arrays and names that it refers to.
 class CTarget {

@@ -162,6 +162,16 @@ TenonCode compile(const TenonCompileArgs* args) {
   });
 }
 
+TenonCode source(const TenonCompileArgs* args) {
+  return guarded(args->error, [&]() -> Status {
+    TENON_ASSIGN(const TargetInfo target, target_of(*args->target));
+    TENON_ASSIGN(const OwnKernels kernels, OwnKernels::of(args->kernels, args->kernel_count));
+    TENON_ASSIGN(const std::string text, exported()->backend->source(target, kernels.get()));
+    write(args->binary, text);
+    return {};
+  });
+}
+
 TenonCode load(const TenonLoadArgs* args, TenonModule* module) {
   return guarded(args->error, [&]() -> Status {
     TENON_ASSIGN(const auto device, device_of(args->device));
@@ -433,6 +443,7 @@ TenonBackend table_of(const Exported& from) {
   if (from.backend->takes_segments()) table.compile_segment = compile_segment;
   table.statistics = statistics;
   table.import_memory = import_memory;
+  table.source = source;
   return table;
 }
 

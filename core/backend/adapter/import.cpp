@@ -5,6 +5,7 @@
 
 #include "core/backend/adapter/adapter.h"
 #include "core/backend/adapter/c_types.h"
+#include "core/backend/adapter/device_calls.h"
 
 namespace tenon::backend {
 namespace {
@@ -26,11 +27,11 @@ class KernelHandles {
   std::vector<const TenonKernel*> pointers_;
 };
 
-// Calls a function of the table with an error sink as the last argument.
+// Calls a function of the table, of the given name, with an error sink as the last argument.
 template <class Function, class... Args>
-Status call(Function function, Args... args) {
+Status call(const char* name, Function function, Args... args) {
   SinkText text;
-  return status_of(function(args..., text.sink()), text);
+  return status_of(function(args..., text.sink()), text, name);
 }
 
 // Collects items that a plug-in reports one by one. `add` makes each item from the arguments of the
@@ -60,7 +61,8 @@ std::vector<TenonPlace> c_places(std::span<const MemoryAddress> places) {
 
 class PluginDevice final : public Device {
  public:
-  PluginDevice(const TenonBackend& table, TenonDevice device) : table_(table), device_(device) {}
+  PluginDevice(const TenonBackend& table, TenonDevice device, std::string name)
+      : table_(table), device_(device), calls_(std::move(name)) {}
   ~PluginDevice() override { table_.close(device_); }
 
   Result<ModuleHandle> load(std::string_view binary, Kernels kernels) override {
@@ -75,15 +77,20 @@ class PluginDevice final : public Device {
     args.kernel_count = handles.size();
     args.error = text.sink();
     TenonModule module = 0;
-    TENON_TRY(status_of(table_.load(&args, &module), text));
+    TENON_TRY(calls_.of_device(status_of(table_.load(&args, &module), text, "load"), "load"));
+    calls_.load(module, kernels);
     return checked(module, "load");
   }
 
-  void unload(ModuleHandle module) override { table_.unload(device_, module); }
+  void unload(ModuleHandle module) override {
+    calls_.unload(module);
+    table_.unload(device_, module);
+  }
 
   Result<MemoryHandle> allocate(uint32_t space, int64_t bytes) override {
     TenonMemory memory = 0;
-    TENON_TRY(backend::call(table_.allocate, device_, space, bytes, &memory));
+    TENON_TRY(calls_.of_device(
+        backend::call("allocate", table_.allocate, device_, space, bytes, &memory), "allocate"));
     return checked(memory, "allocate");
   }
 
@@ -100,7 +107,8 @@ class PluginDevice final : public Device {
     args.source = c_place(source);
     args.bytes = bytes;
     args.error = text.sink();
-    return status_of(table_.copy(&args), text);
+    calls_.work(queue, "copy", "");
+    return calls_.of_queue(status_of(table_.copy(&args), text, "copy"), "copy", queue);
   }
 
   Status launch(uint32_t queue, const KernelLaunch& launch) override {
@@ -119,22 +127,27 @@ class PluginDevice final : public Device {
     args.label = launch.label;
     args.stop = launch.stop;
     args.error = text.sink();
-    return status_of(table_.launch(&args), text);
+    calls_.launch(queue, launch);
+    return calls_.of_launch(status_of(table_.launch(&args), text, "launch"), queue, launch);
   }
 
   Result<EventHandle> record(uint32_t queue) override {
     TenonEvent event = 0;
-    TENON_TRY(backend::call(table_.record, device_, queue, &event));
+    TENON_TRY(calls_.of_queue(backend::call("record", table_.record, device_, queue, &event),
+                              "record", queue));
+    calls_.record(queue, event);
     return checked(event, "record");
   }
 
   Status wait(uint32_t queue, EventHandle event) override {
-    return backend::call(table_.wait, device_, queue, event);
+    return calls_.of_queue(backend::call("wait", table_.wait, device_, queue, event), "wait",
+                           queue);
   }
 
   Result<bool> await(EventHandle event, int64_t timeout) override {
     TenonEventState state = TENON_EVENT_PENDING;
-    const Status status = backend::call(table_.await, device_, event, timeout, &state);
+    const Status status = calls_.of_event(
+        backend::call("await", table_.await, device_, event, timeout, &state), event);
     const bool done = state == TENON_EVENT_DONE || state == TENON_EVENT_ERROR;
     if (!status.ok()) {
       // An error of the call says nothing about the event, whose work may continue; unless the
@@ -151,7 +164,10 @@ class PluginDevice final : public Device {
     return done;
   }
 
-  void release(EventHandle event) override { table_.release(device_, event); }
+  void release(EventHandle event) override {
+    calls_.release(event);
+    table_.release(device_, event);
+  }
 
   // If the table lacks a function, the default of Device is used.
 
@@ -159,8 +175,10 @@ class PluginDevice final : public Device {
               std::span<const std::byte> pattern) override {
     const auto fill = member_or(table_, &TenonBackend::fill, {});
     if (fill == nullptr) return Device::fill(queue, destination, bytes, pattern);
-    return backend::call(fill, device_, queue, c_place(destination), bytes,
-                         static_cast<const void*>(pattern.data()), pattern.size());
+    calls_.work(queue, "fill", "");
+    return calls_.of_queue(backend::call("fill", fill, device_, queue, c_place(destination), bytes,
+                                         static_cast<const void*>(pattern.data()), pattern.size()),
+                           "fill", queue);
   }
 
   Status copy_box(uint32_t queue, const MemoryAddress& destination, const MemoryAddress& source,
@@ -173,7 +191,10 @@ class PluginDevice final : public Device {
                             box.sizes.data(),
                             box.destination_strides.data(),
                             box.source_strides.data()};
-    return backend::call(copy_box, device_, queue, c_place(destination), c_place(source), &c_box);
+    calls_.work(queue, "copy_box", "");
+    return calls_.of_queue(backend::call("copy_box", copy_box, device_, queue, c_place(destination),
+                                         c_place(source), &c_box),
+                           "copy_box", queue);
   }
 
   Status call(uint32_t queue, const LibraryCallLaunch& launch) override {
@@ -196,7 +217,8 @@ class PluginDevice final : public Device {
     args.label = launch.label;
     args.stop = launch.stop;
     args.error = text.sink();
-    return status_of(call(&args), text);
+    calls_.work(queue, "call", launch.label);
+    return calls_.of_queue(status_of(call(&args), text, "call"), "call", queue);
   }
 
   Status pack(uint32_t queue, std::string_view plan, uint32_t operand,
@@ -214,14 +236,15 @@ class PluginDevice final : public Device {
     args.destination = c_place(destination);
     args.source = c_place(source);
     args.error = text.sink();
-    return status_of(pack(&args), text);
+    calls_.work(queue, "pack", "");
+    return calls_.of_queue(status_of(pack(&args), text, "pack"), "pack", queue);
   }
 
   Result<std::byte*> map(MemoryHandle memory) override {
     const auto map = member_or(table_, &TenonBackend::map, {});
     if (map == nullptr) return Device::map(memory);
     void* host = nullptr;
-    TENON_TRY(backend::call(map, device_, memory, &host));
+    TENON_TRY(calls_.of_device(backend::call("map", map, device_, memory, &host), "map"));
     if (host == nullptr) return internal_error("B29: map succeeds and gives no address");
     return static_cast<std::byte*>(host);
   }
@@ -230,7 +253,8 @@ class PluginDevice final : public Device {
     const auto import = member_or(table_, &TenonBackend::import_memory, {});
     if (import == nullptr) return Device::import_memory(space, host);
     TenonMemory memory = 0;
-    TENON_TRY(backend::call(import, device_, space, static_cast<const void*>(host.data()),
+    TENON_TRY(backend::call("import_memory", import, device_, space,
+                            static_cast<const void*>(host.data()),
                             static_cast<int64_t>(host.size()), &memory));
     return checked(memory, "import_memory");
   }
@@ -239,13 +263,13 @@ class PluginDevice final : public Device {
     const auto time = member_or(table_, &TenonBackend::event_time, {});
     if (time == nullptr) return Device::event_time(event);
     double seconds = 0;
-    TENON_TRY(backend::call(time, device_, event, &seconds));
+    TENON_TRY(backend::call("event_time", time, device_, event, &seconds));
     return seconds;
   }
 
   Status abort() override {
     const auto abort = member_or(table_, &TenonBackend::abort, {});
-    return abort == nullptr ? Device::abort() : backend::call(abort, device_);
+    return abort == nullptr ? Device::abort() : backend::call("abort", abort, device_);
   }
 
   Result<std::vector<Statistic>> statistics() override {
@@ -256,7 +280,7 @@ class PluginDevice final : public Device {
       static_cast<Collected<Statistic>*>(context)->add(
           [&] { return Statistic{text_of(name), value}; });
     };
-    TENON_TRY(backend::call(statistics, device_, static_cast<void*>(&found),
+    TENON_TRY(backend::call("statistics", statistics, device_, static_cast<void*>(&found),
                             static_cast<void (*)(void*, const char*, double)>(add)));
     if (!found.whole) return resource_exhausted("the host has no memory for statistics");
     return std::move(found.list);
@@ -276,6 +300,7 @@ class PluginDevice final : public Device {
 
   const TenonBackend& table_;
   const TenonDevice device_;
+  DeviceCalls calls_;
   std::atomic<bool> warned_ = false;
 };
 
@@ -310,7 +335,7 @@ class PluginBackend final : public Backend {
       auto& into = *static_cast<DeviceCollector*>(context);
       if (into.status.ok()) into.status = into.add(*info);
     };
-    TENON_TRY(call(table_.devices, static_cast<void*>(&found),
+    TENON_TRY(call("devices", table_.devices, static_cast<void*>(&found),
                    static_cast<void (*)(void*, const TenonDeviceInfo*)>(add)));
     TENON_TRY(std::move(found.status));
     return std::move(found.devices);
@@ -318,41 +343,24 @@ class PluginBackend final : public Backend {
 
   Result<std::unique_ptr<Device>> open(size_t index) override {
     TenonDevice device = 0;
-    TENON_TRY(call(table_.open, index, &device));
+    TENON_TRY(call("open", table_.open, index, &device));
     if (device == 0) return internal_error("B10: open gave the handle 0");
-    return std::make_unique<PluginDevice>(table_, device);
+    return std::make_unique<PluginDevice>(table_, device, fmt::format("{}:{}", name(), index));
   }
 
   Result<Compiled> compile(const TargetInfo& target, Kernels kernels) override {
-    const KernelHandles handles(kernels);
-    const CTarget c_target(target);
-    Collected<Declined> declines;
-    SinkText binary;
-    SinkText text;
-    TenonCompileArgs args{};
-    args.size = sizeof args;
-    args.target = c_target.get();
-    args.kernels = handles.data();
-    args.kernel_count = handles.size();
-    args.binary = binary.sink();
-    args.declined_context = &declines;
-    args.declined = [](void* context, size_t kernel, TenonReason reason, const char* why) noexcept {
-      const bool known = reason >= TENON_TOO_MUCH_SCRATCH && reason <= TENON_OTHER_REASON;
-      static_cast<Collected<Declined>*>(context)->add([&] {
-        return Declined{static_cast<uint32_t>(kernel),
-                        known ? static_cast<Reason>(reason) : Reason::kOther, text_of(why)};
-      });
-    };
-    args.error = text.sink();
-    TENON_TRY(status_of(table_.compile(&args), text));
-    if (!binary.whole() || !declines.whole) {
-      return resource_exhausted("the host has no memory for what {} compiled", name());
+    return compile_by("compile", table_.compile, target, kernels);
+  }
+
+  Result<std::string> source(const TargetInfo& target, Kernels kernels) override {
+    const auto source = member_or(table_, &TenonBackend::source, {});
+    if (source == nullptr) {
+      Result<std::string> rendered = Backend::source(target, kernels);
+      if (rendered || rendered.error().code() != ErrorCode::kUnimplemented) return rendered;
+      return unimplemented("{} had the host render no source", name());
     }
-    Compiled compiled = {binary.take(), std::move(declines.list)};
-    if (!compiled.binary.empty() && !compiled.declined.empty()) {
-      return internal_error("B13: {} gave a binary and declined kernels", name());
-    }
-    return compiled;
+    TENON_ASSIGN(Compiled written, compile_by("source", source, target, kernels));
+    return std::move(written.binary);
   }
 
   Result<LibraryCallPlan> plan(const TargetInfo& target, const LibraryCallSite& site) override {
@@ -376,7 +384,7 @@ class PluginBackend final : public Backend {
     args.packed_bytes = result.packed_bytes.data();
     args.seconds = &result.seconds;
     args.error = text.sink();
-    TENON_TRY(status_of(plan(&args), text));
+    TENON_TRY(status_of(plan(&args), text, "plan"));
     if (!words.whole()) return resource_exhausted("the host has no memory for a plan");
     constexpr int64_t kMost = int64_t{1} << 50;
     const auto bad = [](int64_t bytes) { return bytes < 0 || bytes > kMost; };
@@ -404,12 +412,46 @@ class PluginBackend final : public Backend {
     args.segment = &c_segment;
     args.binary = binary.sink();
     args.error = text.sink();
-    TENON_TRY(status_of(compile(&args), text));
+    TENON_TRY(status_of(compile(&args), text, "compile_segment"));
     if (!binary.whole()) return resource_exhausted("the host has no memory for a segment's binary");
     return binary.take();
   }
 
  private:
+  // The answer of a function of the table that takes TenonCompileArgs.
+  Result<Compiled> compile_by(const char* name, TenonCode (*function)(const TenonCompileArgs* args),
+                              const TargetInfo& target, Kernels kernels) {
+    const KernelHandles handles(kernels);
+    const CTarget c_target(target);
+    Collected<Declined> declines;
+    SinkText binary;
+    SinkText text;
+    TenonCompileArgs args{};
+    args.size = sizeof args;
+    args.target = c_target.get();
+    args.kernels = handles.data();
+    args.kernel_count = handles.size();
+    args.binary = binary.sink();
+    args.declined_context = &declines;
+    args.declined = [](void* context, size_t kernel, TenonReason reason, const char* why) noexcept {
+      const bool known = reason >= TENON_TOO_MUCH_SCRATCH && reason <= TENON_OTHER_REASON;
+      static_cast<Collected<Declined>*>(context)->add([&] {
+        return Declined{static_cast<uint32_t>(kernel),
+                        known ? static_cast<Reason>(reason) : Reason::kOther, text_of(why)};
+      });
+    };
+    args.error = text.sink();
+    TENON_TRY(status_of(function(&args), text, name));
+    if (!binary.whole() || !declines.whole) {
+      return resource_exhausted("the host has no memory for what {} compiled", this->name());
+    }
+    Compiled compiled = {binary.take(), std::move(declines.list)};
+    if (!compiled.binary.empty() && !compiled.declined.empty()) {
+      return internal_error("B13: {} gave a binary and declined kernels", this->name());
+    }
+    return compiled;
+  }
+
   const TenonBackend& table_;
 };
 

@@ -176,7 +176,7 @@ class InterpBackend final : public Backend {
     target.compiler_id = "interp-1";
     target.accepts_all = !config_.features.has_value();
     target.features = config_.features.value_or(kernel::TargetFeatures());
-    target.scratch_bytes = config_.scratch_bytes;
+    target.scratch_bytes = target.features.scratch ? config_.scratch_bytes : 0;
     target.spaces[0].host_visible = true;
     target.spaces[0].alignment = config_.alignment;
     target.spaces[0].bytes = config_.memory_bytes;

@@ -19,8 +19,8 @@ struct InterpreterConfig {
   std::optional<kernel::TargetFeatures> features;
   /// Memory of a device; 0: no limit.
   int64_t memory_bytes = 0;
-  int64_t scratch_bytes = 48 << 10;
-  int64_t alignment = 64;  ///< Required alignment of offsets; 64 or more.
+  int64_t scratch_bytes = 48 << 10;  ///< 0: none, as without the feature.
+  int64_t alignment = 64;            ///< Required alignment of offsets; 64 or more.
   /// Queues, each with a thread of its own; 0: as many as TENON_INTERP_QUEUES says, or 1.
   uint32_t queues = 0;
   /// Whether it takes segments (compile_segment).

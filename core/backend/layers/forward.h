@@ -74,6 +74,9 @@ class ForwardingBackend : public Backend {
   Result<Compiled> compile(const TargetInfo& target, Kernels kernels) override {
     return inner_->compile(target, kernels);
   }
+  Result<std::string> source(const TargetInfo& target, Kernels kernels) override {
+    return inner_->source(target, kernels);
+  }
   Result<LibraryCallPlan> plan(const TargetInfo& target, const LibraryCallSite& site) override {
     return inner_->plan(target, site);
   }

@@ -212,9 +212,9 @@ TEST_F(ValidateTest, TheBackendsBreaks) {
                     EXPECT_TRUE(launch({{x, 0, nullptr}, {y, 64, nullptr}}).ok());
                     const MemoryHandle z = device->allocate(0, 16).value();
                     EXPECT_TRUE(launch({{x, 0, nullptr}, {z, 0, nullptr}}).ok());
-                    return done().message().substr(0, 46);
+                    return done().message().substr(0, 76);
                   }),
-            "validate: B21: something was written at 16 of ");
+            "validate: B21: @k: 4 bytes were written out of bounds, the first at 16 of bu");
   EXPECT_EQ(error(&Breaks::other_devices, [&] { return backend->devices().error().message(); }),
             "validate: B9: the devices are others than before");
   const auto compile = [&] {

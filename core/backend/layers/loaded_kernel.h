@@ -15,6 +15,7 @@ struct BufferUse {
   int64_t bytes = 0;
   bool reads = false;
   bool writes = false;
+  bool whole = false;             ///< A launch writes all of its bytes, and reads none (K2).
   uint32_t over = kernel::kNone;  ///< kernel::Memory::over
 };
 
@@ -30,8 +31,11 @@ inline LoadedKernel loaded(const kernel::Kernel& kernel) {
   made.scalars = kernel.scalars.size();
   for (size_t i = 0; i < kernel.buffer_count; ++i) {
     const kernel::Memory& m = kernel.memories[i];
+    const bool is_dense = !m.packed && m.bytes() == element_count(m.dims) *
+                                                        static_cast<int64_t>(storage_bytes(m.type));
     made.buffers.push_back(
-        {m.bytes(), m.access != kernel::Access::kOut, m.access != kernel::Access::kIn, m.over});
+        {m.bytes(), m.access != kernel::Access::kOut, m.access != kernel::Access::kIn,
+         m.access == kernel::Access::kOut && is_dense && m.over == kernel::kNone, m.over});
   }
   return made;
 }

@@ -39,10 +39,10 @@ TEST(Plugin, WhatIsWrongIsSaid) {
   EXPECT_EQ(error_of("libbroken1.so"),
             "libbroken1.so is not a plug-in: it does not export tenon_plugin");
   EXPECT_EQ(error_of("libbroken2.so"),
-            "libbroken2.so: the plug-in was built for version 77.3 of the interface, this is 1.3 "
+            "libbroken2.so: the plug-in was built for version 77.4 of the interface, this is 1.4 "
             "(B3)");
   EXPECT_EQ(error_of("libbroken3.so"),
-            "libbroken3.so: the plug-in was built for version 1.99 of the interface, this is 1.3 "
+            "libbroken3.so: the plug-in was built for version 1.99 of the interface, this is 1.4 "
             "(B3)");
   EXPECT_EQ(error_of("libbroken4.so"),
             "libbroken4.so: the plug-in lacks required functions: devices, open, close, compile, "
@@ -203,6 +203,26 @@ TEST(Adapter, AnOldersStructsAreRead) {
   EXPECT_EQ(target->scratch_bytes, 48 << 10);
   EXPECT_TRUE(target->features.computed.contains(ElementType::kF32));
   EXPECT_FALSE(target->features.fma);
+}
+
+// 0 has meant the host's choice since version 1.0; none is a number of its own.
+TEST(Adapter, ATargetWithoutScratchSaysSo) {
+  TenonSpaceInfo space{sizeof space, TENON_SPACE_DEVICE, 1, 0, 0, 64};
+  TenonTargetInfo info{};
+  info.size = sizeof info;
+  info.name = "t";
+  info.compiler_id = "1";
+  info.spaces = &space;
+  info.space_count = 1;
+  EXPECT_EQ(target_of(info)->scratch_bytes, 48 << 10);
+  info.scratch_bytes = TENON_NO_SCRATCH;
+  const auto none = target_of(info);
+  ASSERT_TRUE(none) << none.error().to_string();
+  EXPECT_EQ(none->scratch_bytes, 0);
+  EXPECT_NE(to_string(*none).find("scratch_bytes 0\n"), std::string::npos);
+  EXPECT_EQ(CTarget(*none).get()->scratch_bytes, TENON_NO_SCRATCH);
+  info.scratch_bytes = -2;
+  EXPECT_EQ(target_of(info).error().message(), "the target 't' is invalid: -2 is negative");
 }
 
 // A plug-in of version 1.1 has no parameters.
@@ -370,12 +390,17 @@ TEST(Adapter, AnErrorOfAwaitIsTheEventsIfItSaysSo) {
   };
   EXPECT_EQ(answer(TENON_EVENT_PENDING, TENON_INTERNAL), "pending");
   EXPECT_EQ(answer(TENON_EVENT_PENDING, TENON_RESOURCE_EXHAUSTED), "pending");
-  EXPECT_EQ(answer(TENON_EVENT_ERROR, TENON_INTERNAL), "the driver is busy");
-  EXPECT_EQ(answer(TENON_EVENT_DONE, TENON_INTERNAL), "the driver is busy");
-  EXPECT_EQ(answer(TENON_EVENT_PENDING, TENON_UNAVAILABLE), "the driver is busy");
+  EXPECT_EQ(answer(TENON_EVENT_ERROR, TENON_INTERNAL),
+            "the driver is busy [interp:0: await, queue 0]");
+  EXPECT_EQ(answer(TENON_EVENT_DONE, TENON_INTERNAL),
+            "the driver is busy [interp:0: await, queue 0]");
+  EXPECT_EQ(answer(TENON_EVENT_PENDING, TENON_UNAVAILABLE),
+            "the driver is busy [interp:0: await, queue 0]");
   EXPECT_EQ(answer(TENON_EVENT_DONE, TENON_OK), "done");
   set_log([](std::string_view) {});
-  EXPECT_EQ(logged, std::vector<std::string>{"interp: await fails: the driver is busy (B25)"});
+  EXPECT_EQ(logged,
+            std::vector<std::string>{
+                "interp: await fails: the driver is busy [interp:0: await, queue 0] (B25)"});
 }
 
 TEST(Host, ServicesForPlugins) {

@@ -30,6 +30,9 @@ std::string reason(const Kernel& kernel, const Node& n, const TargetFeatures& fe
     if (memory.space == Space::kPrivate && !features.private_memory) {
       return fmt::format("%{} is private", memory.name);
     }
+    if (memory.space == Space::kScratch && !features.scratch) {
+      return fmt::format("%{} is scratch memory", memory.name);
+    }
   }
   switch (n.op) {
     case OpCode::kLoad:
@@ -46,6 +49,9 @@ std::string reason(const Kernel& kernel, const Node& n, const TargetFeatures& fe
     case OpCode::kCopy:
     case OpCode::kContract:
       return features.tiles ? "" : "tile statements are not there";
+    case OpCode::kReduce:
+      if (n.over_lanes && !features.scratch) return "lanes share it";
+      break;
     case OpCode::kScan:
       return features.scans ? "" : "scans are not there";
     case OpCode::kAtomic:
@@ -88,6 +94,13 @@ bool lacks_atomics(const Kernel& kernel, const TargetFeatures& features) {
   return std::any_of(kernel.nodes.begin(), kernel.nodes.end(), [&](const Node& n) {
     return n.op == OpCode::kAtomic && !features.has_atomics(n.type);
   });
+}
+
+Status check_scratch(const Kernel& kernel, const TargetFeatures& features) {
+  const auto found = std::ranges::find(kernel.memories, Space::kScratch, &Memory::space);
+  if (features.scratch || found == kernel.memories.end()) return {};
+  return unimplemented("@{}: %{} is scratch memory, which the target does not have", kernel.name,
+                       found->name);
 }
 
 /// Serial loops must have bounds of the index type.
@@ -145,8 +158,9 @@ Result<TargetFeatures> TargetFeatures::parse(std::string_view text) {
       features.computed.insert(*type);
       continue;
     }
-    if (word == "atomics") {
-      atomics = true;
+    if (word == "atomics" || word == "no_scratch") {
+      atomics |= word == "atomics";
+      features.scratch &= word == "atomics";
       continue;
     }
     const auto member = std::find_if(std::begin(members), std::end(members),
@@ -156,7 +170,7 @@ Result<TargetFeatures> TargetFeatures::parse(std::string_view text) {
     } else if (word != "least") {
       return invalid_argument(
           "'{}' is not a feature of targets; there are element types, math, fma, tiles, scans, "
-          "private_memory, atomics, dimensions, and least",
+          "private_memory, atomics, dimensions, no_scratch, and least",
           word);
     }
   }
@@ -195,6 +209,7 @@ Result<Kernel> legalize(const Kernel& kernel, const TargetFeatures& features) {
   const bool registers = features.private_memory && !features.tiles;
   Kernel legal = keeps_tiles(kernel, features) ? kernel : expand_tiles(kernel, registers);
   legal = expand_structure(legal, features);
+  TENON_TRY(check_scratch(legal, features));
   legal = widen_floats(legal, features);
   legal = expand_functions(legal, features);
   if (!features.computes(kF64)) legal = soften_f64(legal);

@@ -37,6 +37,9 @@ struct TargetFeatures {
   bool tiles = false;
   bool scans = false;
   bool private_memory = false;
+  /// Memory of a workgroup. Without it no kernel has any, and lanes share no reduction, since a
+  /// compiler would put their parts there.
+  bool scratch = true;
   ElementTypes atomics;    ///< Integer types with atomics, among the supported ones.
   bool dimensions = true;  ///< Memory of several dimensions; else of one.
 
@@ -48,7 +51,7 @@ struct TargetFeatures {
   static TargetFeatures least();
   /// Parses a list of features beyond those: "f64,s64,u64,fma,dimensions". The words are names of
   /// element types and of the members above; "atomics" means atomics on all supported integers,
-  /// "least" adds nothing.
+  /// "no_scratch" takes that away, "least" adds nothing.
   static Result<TargetFeatures> parse(std::string_view text);
 };
 
@@ -57,7 +60,8 @@ struct TargetFeatures {
 /// become the integer of their width. Launches have the same arguments, but their grid is the legal
 /// kernel's, which is one workgroup if `features` lacks an atomic of the kernel. The result has
 /// been verified. Errors: kInvalidArgument for features that no target may have, kUnimplemented for
-/// kernels that docs/kernel-ir.md lists as impossible to legalise.
+/// kernels that docs/kernel-ir.md lists as impossible to legalise, among them those with scratch
+/// memory if the target has none.
 Result<Kernel> legalize(const Kernel& kernel, const TargetFeatures& features);
 
 /// OK, or an error that names the first operation or statement that `features` lacks.

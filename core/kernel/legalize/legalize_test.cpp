@@ -232,6 +232,46 @@ TEST(Legalize, AtomicsAndScansBecomeSerial) {
        "s64,u64,scans,atomics"});
 }
 
+// Without scratch memory, lanes share no reduction, and a kernel that has some is declined.
+TEST(Legalize, WithoutScratch) {
+  const auto features = TargetFeatures::parse("fma,dimensions,no_scratch").value();
+  const Kernel sum = parse(R"(kernel @sum(%x: in f32[3,8], %y: out f32[3]) index s32 grid(%g: 3) {
+  %s = reduce lanes(%j: 8) init(0.0) : f32 commutative {
+    %v = load %x[%g, %j] : f32
+    yield %v
+  } combine(%a, %b) {
+    %c = add %a, %b : f32
+    yield %c
+  }
+  store %s, %y[%g] : f32
+}
+)",
+                           "sum")
+                         .value();
+  EXPECT_EQ(check_legal(sum, features).message(),
+            "@sum: reduce is not legal for the target: lanes share it");
+  const auto legal = legalize(sum, features);
+  ASSERT_TRUE(legal) << legal.error().to_string();
+  EXPECT_NE(print(*legal).find("reduce serial(%2: 8)"), std::string::npos) << print(*legal);
+  const Kernel kept = parse(R"(kernel @kept(%x: in f32[8], %y: out f32[8]) index s32 grid() {
+  scratch %e : f32[8]
+  lanes(%j: 8) {
+    %v = load %x[%j] : f32
+    store %v, %e[%j] : f32
+  }
+  lanes(%j: 8) {
+    %v = load %e[%j] : f32
+    store %v, %y[%j] : f32
+  }
+}
+)",
+                            "kept")
+                          .value();
+  EXPECT_EQ(legalize(kept, features).error(),
+            Status(ErrorCode::kUnimplemented,
+                   "@kept: %e is scratch memory, which the target does not have"));
+}
+
 TEST(Legalize, NarrowResultsAreWrapped) {
   expect_same_text(R"(kernel @clz(%x: in s2[4], %y: out s32[4]) index s32 grid() {
   lanes(%i: 4) {

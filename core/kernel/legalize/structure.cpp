@@ -1,5 +1,5 @@
 // Replaces statements by simpler ones: scans by loops, private memory by scratch, atomics by serial
-// loops.
+// loops, reductions that lanes share by such of one lane.
 #include <algorithm>
 
 #include "core/kernel/ir/visitor.h"
@@ -34,6 +34,11 @@ class StructureExpander : public Rewriter {
     if (n.op == OpCode::kScan && (!features_.scans || blocks_miss_atomic(n))) return scan(n);
     if (is_missing_atomic(n, features_)) return atomic(n);
     if (n.op == OpCode::kLanes && blocks_miss_atomic(n)) return one_lane(n);
+    if (n.op == OpCode::kReduce && n.over_lanes && !features_.scratch) {
+      Node alone = n;
+      alone.over_lanes = false;
+      return copy_node(alone);
+    }
     copy_node(n);
   }
 

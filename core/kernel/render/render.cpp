@@ -56,6 +56,9 @@ std::string table_text(std::span<const Kernel> kernels, const FunctionNames& fun
       table, fmt::join(entries, ", "));
 }
 
+// The innermost capture of the thread.
+thread_local RenderCapture* current_capture = nullptr;
+
 // Whether code, outside of comments, has the word, which may be a part of a kernel's name too.
 bool has_word(std::string_view code, std::string_view word) {
   const auto in_word = [](char c) {
@@ -72,6 +75,13 @@ bool has_word(std::string_view code, std::string_view word) {
 }
 
 }  // namespace
+
+RenderCapture::RenderCapture() : outer_(current_capture) { current_capture = this; }
+RenderCapture::~RenderCapture() { current_capture = outer_; }
+
+void RenderCapture::add(const std::string& text) {
+  if (std::ranges::find(texts_, text) == texts_.end()) texts_.push_back(text);
+}
 
 Result<RenderedSource> render(std::span<const Kernel> kernels, const RenderOptions& options) {
   const Spelling& spelling = spelling_of(options.language);
@@ -117,6 +127,7 @@ Result<RenderedSource> render(std::span<const Kernel> kernels, const RenderOptio
       has_word(text, type_text(ElementType::kS64)) || has_word(text, type_text(ElementType::kU64));
   rendered.text = fmt::format("{}{}{}\n{}", spelling.header, s64 ? spelling.header_s64 : "",
                               f64 ? spelling.header_f64 : "", text);
+  if (current_capture != nullptr) current_capture->add(rendered.text);
   return rendered;
 }
 

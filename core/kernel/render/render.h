@@ -72,4 +72,25 @@ std::string source_name(std::string_view kernel);
 /// of 2^31 - 1 workgroups or more.
 Result<RenderedSource> render(std::span<const Kernel> kernels, const RenderOptions& options = {});
 
+/// Keeps the text of each render() that succeeds on this thread while it exists, for people who
+/// want to see what a backend renders. They may be nested: each text goes to the innermost one.
+class RenderCapture {
+ public:
+  RenderCapture();
+  ~RenderCapture();
+  RenderCapture(const RenderCapture&) = delete;
+  RenderCapture& operator=(const RenderCapture&) = delete;
+
+  /// In the order of the calls; equal ones once.
+  const std::vector<std::string>& texts() const { return texts_; }
+
+ private:
+  friend Result<RenderedSource> render(std::span<const Kernel> kernels,
+                                       const RenderOptions& options);
+  void add(const std::string& text);
+
+  RenderCapture* const outer_;
+  std::vector<std::string> texts_;
+};
+
 }  // namespace tenon::kernel

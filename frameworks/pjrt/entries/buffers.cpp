@@ -79,8 +79,9 @@ Status from_host(PJRT_Client_BufferFromHostBuffer_Args& args) {
     array.byte_strides.reset();
     array.lifetime = runtime::HostLifetime::kDuringCall;
   }
-  TENON_ASSIGN(runtime::FromHost made, runtime::buffer_from_host(unwrap(memory).device->device,
-                                                                 unwrap(memory).kind, array));
+  TENON_ASSIGN(const auto device, unwrap(memory).device->live());
+  TENON_ASSIGN(runtime::FromHost made,
+               runtime::buffer_from_host(device, unwrap(memory).kind, array));
   auto done = std::make_unique<PJRT_Event>(PJRT_Event{made.host_done});
   args.buffer = make_buffer(args.client->state, memory, std::move(made.buffer));
   args.done_with_host_buffer = done.release();
@@ -90,7 +91,7 @@ Status from_host(PJRT_Client_BufferFromHostBuffer_Args& args) {
 // A buffer whose contents are not defined yet, or never will be.
 Result<PJRT_Buffer*> without_contents(PJRT_Client* client, PJRT_Memory* memory, const Shape& shape,
                                       const char* what, runtime::Event defined) {
-  const auto& device = unwrap(memory).device->device;
+  TENON_ASSIGN(const auto device, unwrap(memory).device->live());
   TENON_ASSIGN(runtime::BufferStorage storage,
                runtime::allocate(*device, unwrap(memory).kind, shape.byte_size(),
                                  fmt::format("{} {}", what, shape.to_string())));

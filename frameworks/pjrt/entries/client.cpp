@@ -161,7 +161,7 @@ Status lookup_device(PJRT_Client_LookupDevice_Args& args) {
 
 Status lookup_addressable_device(PJRT_Client_LookupAddressableDevice_Args& args) {
   for (PJRT_Device* device : args.client->state->devices) {
-    if (static_cast<int64_t>(device->device->number()) != args.local_hardware_id) continue;
+    if (static_cast<int64_t>(device->first()->number()) != args.local_hardware_id) continue;
     args.addressable_device = device;
     return {};
   }

@@ -81,7 +81,7 @@ Status is_addressable(PJRT_Device_IsAddressable_Args& args) {
 }
 
 Status local_hardware_id(PJRT_Device_LocalHardwareId_Args& args) {
-  args.local_hardware_id = static_cast<int>(args.device->device->number());
+  args.local_hardware_id = static_cast<int>(args.device->first()->number());
   return {};
 }
 
@@ -98,7 +98,8 @@ Status default_memory(PJRT_Device_DefaultMemory_Args& args) {
 
 // The structure is uninitialised: each flag must be written.
 Status memory_stats(PJRT_Device_MemoryStats_Args& args) {
-  runtime::Device& device = *args.device->device;
+  const auto last = args.device->engine->last_device(args.device->place);
+  runtime::Device& device = *last;
   const runtime::MemoryStatistics statistics = device.memory().statistics();
   const int64_t limit = device.info().target.spaces.front().bytes;
   const auto set = [](int64_t& value, bool& is_set, int64_t given, bool known = true) {
@@ -188,9 +189,9 @@ MemorySpace::~MemorySpace() {
 void describe_devices(ClientState& state) {
   for (size_t i = 0; i < state.engine->devices().size(); ++i) {
     auto device = std::make_unique<PJRT_Device>();
-    device->device = state.engine->devices()[i];
+    device->engine = state.engine.get();
     device->place = i;
-    const backend::DeviceInfo& info = device->device->info();
+    const backend::DeviceInfo& info = device->first()->info();
     PJRT_DeviceDescription& description = device->description;
     description.id = static_cast<int>(i);
     description.kind = state.engine->device_kind(i);

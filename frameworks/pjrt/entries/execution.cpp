@@ -117,15 +117,28 @@ Status check_devices(const PJRT_LoadedExecutable_Execute_Args& args, const Execu
   return {};
 }
 
+// The executable on its device; if that was lost, it is loaded again where the device has come
+// back.
+Result<std::shared_ptr<const runtime::Executable>> live_executable(PJRT_LoadedExecutable& loaded) {
+  std::shared_ptr<const runtime::Executable> replaced;  // Destroyed outside the lock.
+  const std::lock_guard lock(loaded.mutex);
+  if (loaded.executable == nullptr) {
+    return failed_precondition("{} has been deleted", loaded.state->name);
+  }
+  if (loaded.executable->device()->lost().code() != ErrorCode::kUnavailable) {
+    return loaded.executable;
+  }
+  TENON_ASSIGN(const auto device, loaded.state->device->live());
+  TENON_ASSIGN(auto again, loaded.executable->reload(device));
+  replaced = std::exchange(loaded.executable, std::move(again));
+  return loaded.executable;
+}
+
 Status execute(PJRT_LoadedExecutable_Execute_Args& args) {
   const ExecutableState& state = *args.executable->state;
   TENON_TRY(check_devices(args, state));
-  std::shared_ptr<const runtime::Executable> executable;
-  {
-    const std::lock_guard lock(args.executable->mutex);
-    executable = args.executable->executable;
-  }
-  if (executable == nullptr) return failed_precondition("{} has been deleted", state.name);
+  TENON_ASSIGN(const std::shared_ptr<const runtime::Executable> executable,
+               live_executable(*args.executable));
   TENON_ASSIGN(ExecutionArguments arguments, arguments_of(args, *executable));
   // Handles and memory are allocated first: after the arguments are taken, no allocation may fail.
   std::vector<std::unique_ptr<PJRT_Buffer>> outputs;

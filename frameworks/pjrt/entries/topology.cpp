@@ -58,7 +58,7 @@ void describe_topology(ClientState& state) {
   for (PJRT_Device* device : state.devices) {
     topology.descriptions.push_back(&device->description);
     topology.serialized += fmt::format("\n{}\n{}", device->description.text,
-                                       backend::to_string(device->device->info().target));
+                                       backend::to_string(device->first()->info().target));
   }
   topology.fingerprint = serial::short_digest_of(topology.serialized);
 }

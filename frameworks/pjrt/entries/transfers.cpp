@@ -32,8 +32,8 @@ Status to_host(PJRT_Buffer_ToHostBuffer_Args& args) {
 
 Result<PJRT_Buffer*> copy_to(PJRT_Buffer* buffer, PJRT_Memory* memory) {
   TENON_TRY(check_client(*buffer->client, memory));
-  TENON_ASSIGN(runtime::BufferPtr copy,
-               buffer->buffer->copy_to(unwrap(memory).device->device, unwrap(memory).kind));
+  TENON_ASSIGN(const auto device, unwrap(memory).device->live());
+  TENON_ASSIGN(runtime::BufferPtr copy, buffer->buffer->copy_to(device, unwrap(memory).kind));
   return make_buffer(buffer->client, memory, std::move(copy));
 }
 

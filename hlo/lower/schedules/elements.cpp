@@ -98,7 +98,9 @@ Taken emit_elements(LoweredOp& lowered, const FusedOp& fused, TuningParameters& 
   return true;
 }
 
-Taken emit_shared(LoweredOp& lowered, const FusedOp& fused, TuningParameters&, const LowerLimits&) {
+Taken emit_shared(LoweredOp& lowered, const FusedOp& fused, TuningParameters&,
+                  const LowerLimits& limits) {
+  if (limits.scratch_bytes == 0) return false;  // There is no memory for the lanes' parts.
   const Instruction& op = *fused.whole();
   return try_kernel(lowered, fused.op, "_rows", [&](KernelMaker& maker) {
     maker.inputs();

@@ -158,6 +158,7 @@ std::optional<double> estimate_workgroup(const ScheduleInput& input) {
 Taken emit_rows(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
                 const LowerLimits& limits, bool in_workgroup) {
   const RowFusion fusion = row_fusion_of(fused);
+  if (in_workgroup && limits.scratch_bytes == 0) return false;  // Its lanes share reductions.
   const bool keep = tuning.choose_flag(parameters::kRowScratch, true);
   // Lanes that share a reduction need memory for their parts.
   const auto reductions = static_cast<int64_t>(fusion.reductions.size());

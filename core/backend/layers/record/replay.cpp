@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/backend/layers/paint.h"
+#include "core/backend/target_form.h"
 #include "core/kernel/legalize/legalize.h"
 #include "core/types/literal.h"
 
@@ -140,7 +141,7 @@ class Replayer {
     std::vector<kernel::Kernel> made;
     std::vector<const kernel::Kernel*> kernels;
     made.reserve(e.kernels.size());
-    kernel::TargetFeatures form = target_.features;
+    kernel::TargetFeatures form = features_of(target_);
     form.math = false;  // The recorded bits are those of the expansions.
     for (const Number each : e.kernels) {
       const kernel::Kernel& kernel = recording_.kernels.at(each);

@@ -57,6 +57,7 @@ Json bytes_argument(int64_t bytes) { return {{"bytes", bytes}}; }
 struct TracedWork {
   std::string name;
   Json arguments = Json::object();
+  TracedSlice slice;  // For TraceOptions::seen, without name and seconds.
   double given = 0;
   EventHandle event = 0;
 };
@@ -64,8 +65,9 @@ struct TracedWork {
 // The work of one queue. A thread awaits each item in order and draws it.
 class QueueTrace {
  public:
-  QueueTrace(Device& device, TraceFile& file, TraceFile::TraceTrack row)
-      : device_(device), file_(file), row_(row), waiter_([this] { run(); }) {}
+  QueueTrace(Device& device, TraceFile& file, TraceFile::TraceTrack row,
+             const std::function<void(const TracedSlice&)>& see)
+      : device_(device), file_(file), row_(row), seen_(see), waiter_([this] { run(); }) {}
 
   void add(TracedWork item) {
     {
@@ -132,7 +134,7 @@ class QueueTrace {
   }
 
   // Returns nothing if the device was closed first.
-  std::optional<Status> await_item(const TracedWork& item) {
+  std::optional<Status> await_item(TracedWork& item) {
     while (true) {
       const Result<bool> done = device_.await(item.event, kLook);
       if (!done || *done) {
@@ -143,7 +145,7 @@ class QueueTrace {
     }
   }
 
-  void draw(const TracedWork& item, double seen) {
+  void draw(TracedWork& item, double seen) {
     const Result<double> time = device_.event_time(item.event);
     if (!named_) {
       file_.name_track(row_, fmt::format("queue {}{}", row_.thread, time ? "" : " (host clock)"));
@@ -156,11 +158,16 @@ class QueueTrace {
     const double begin = std::min(std::max(item.given, idle_since_), end);
     file_.slice(row_, item.name, begin, end, item.arguments);
     idle_since_ = end;
+    if (seen_ == nullptr) return;
+    item.slice.name = item.name;
+    item.slice.seconds = end - begin;
+    seen_(item.slice);
   }
 
   Device& device_;
   TraceFile& file_;
   const TraceFile::TraceTrack row_;
+  const std::function<void(const TracedSlice&)>& seen_;
   // Used by the waiting thread only:
   bool named_ = false;
   double offset_ = std::numeric_limits<double>::infinity();
@@ -181,11 +188,11 @@ class QueueTrace {
 class TraceDevice final : public ForwardingDevice {
  public:
   TraceDevice(std::unique_ptr<Device> inner, std::shared_ptr<TraceFile> file, uint64_t process,
-              bool events)
+              const TraceOptions& options)
       : ForwardingDevice(std::move(inner)),
         file_(std::move(file)),
         process_(process),
-        events_(events) {}
+        options_(options) {}
 
   ~TraceDevice() override {
     for (auto& [queue, trace] : queues_) trace->finish();
@@ -252,8 +259,12 @@ class TraceDevice final : public ForwardingDevice {
     const char* direction = source.on_host()        ? "host to device"
                             : destination.on_host() ? "device to host"
                                                     : "device to device";
+    const Kind kind = source.on_host()        ? Kind::kToDevice
+                      : destination.on_host() ? Kind::kToHost
+                                              : Kind::kOnDevice;
     give(queue, call,
-         {fmt::format("copy {}", direction), Json{{"bytes", bytes}, {"direction", direction}}});
+         {fmt::format("copy {}", direction), Json{{"bytes", bytes}, {"direction", direction}}},
+         slice_of(kind, bytes));
     return {};
   }
 
@@ -261,7 +272,7 @@ class TraceDevice final : public ForwardingDevice {
               std::span<const std::byte> pattern) override {
     const HostCall call(*file_, process_, "give fill", bytes_argument(bytes));
     TENON_TRY(ForwardingDevice::fill(queue, destination, bytes, pattern));
-    give(queue, call, {"fill", bytes_argument(bytes)});
+    give(queue, call, {"fill", bytes_argument(bytes)}, slice_of(Kind::kFill, bytes));
     return {};
   }
 
@@ -278,7 +289,9 @@ class TraceDevice final : public ForwardingDevice {
     }
     const std::string_view label = launch.label == nullptr ? "" : launch.label;
     const std::string shown(label.empty() ? std::string_view(kernel.name) : label);
-    give(queue, call, {shown, kernel.arguments});
+    TracedSlice slice = slice_of(Kind::kLaunch);
+    slice.kernel = kernel.name;
+    give(queue, call, {shown, kernel.arguments}, std::move(slice));
     return {};
   }
 
@@ -287,7 +300,10 @@ class TraceDevice final : public ForwardingDevice {
     const int64_t bytes = element_count(box.sizes) * box.element_bytes;
     const HostCall made(*file_, process_, "give copy_box", bytes_argument(bytes));
     TENON_TRY(ForwardingDevice::copy_box(queue, destination, source, box));
-    give(queue, made, {"copy_box", bytes_argument(bytes)});
+    const Kind kind = source.on_host()        ? Kind::kToDevice
+                      : destination.on_host() ? Kind::kToHost
+                                              : Kind::kOnDevice;
+    give(queue, made, {"copy_box", bytes_argument(bytes)}, slice_of(kind, bytes));
     return {};
   }
 
@@ -297,7 +313,8 @@ class TraceDevice final : public ForwardingDevice {
     const std::string_view label = call.label == nullptr ? "" : call.label;
     give(queue, made,
          {std::string(label.empty() ? "call" : label),
-          Json{{"operands", call.operands.size()}, {"results", call.results.size()}}});
+          Json{{"operands", call.operands.size()}, {"results", call.results.size()}}},
+         slice_of(Kind::kCall));
     return {};
   }
 
@@ -305,14 +322,14 @@ class TraceDevice final : public ForwardingDevice {
               const MemoryAddress& destination, const MemoryAddress& source) override {
     const HostCall made(*file_, process_, "give pack");
     TENON_TRY(ForwardingDevice::pack(queue, plan, operand, destination, source));
-    give(queue, made, {"pack", Json{{"operand", operand}}});
+    give(queue, made, {"pack", Json{{"operand", operand}}}, slice_of(Kind::kPack));
     return {};
   }
 
   Result<EventHandle> record(uint32_t queue) override {
     const HostCall call(*file_, process_, "record");
     TENON_ASSIGN(const EventHandle event, ForwardingDevice::record(queue));
-    if (!events_) return event;
+    if (!options_.events) return event;
     const std::lock_guard lock(mutex_);
     QueueTrace* trace = trace_of(queue);
     const int64_t given = trace->given();
@@ -377,6 +394,14 @@ class TraceDevice final : public ForwardingDevice {
     Json arguments = Json::object();
   };
 
+  using Kind = TracedSlice::TracedKind;
+  static TracedSlice slice_of(Kind kind, int64_t bytes = 0) {
+    TracedSlice slice;
+    slice.kind = kind;
+    slice.bytes = bytes;
+    return slice;
+  }
+
   static Json arguments_of(const kernel::Kernel& kernel) {
     const kernel::Cost cost = kernel::cost_of(kernel);
     return {{"kernel", kernel.name},
@@ -391,7 +416,8 @@ class TraceDevice final : public ForwardingDevice {
   QueueTrace* trace_of(uint32_t queue) {
     auto& trace = queues_[queue];
     if (trace == nullptr)
-      trace = std::make_unique<QueueTrace>(inner(), *file_, TraceFile::TraceTrack{process_, queue});
+      trace = std::make_unique<QueueTrace>(inner(), *file_, TraceFile::TraceTrack{process_, queue},
+                                           options_.seen);
     return trace.get();
   }
 
@@ -403,17 +429,19 @@ class TraceDevice final : public ForwardingDevice {
 
   // Records an event after work; called on the queue's thread. Without an event the work is not
   // drawn.
-  void give(uint32_t queue, const HostCall& call, What what) {
-    if (!events_) return;
+  void give(uint32_t queue, const HostCall& call, What what, TracedSlice slice) {
+    if (!options_.events) return;
     const Result<EventHandle> event = ForwardingDevice::record(queue);
     if (!event) return;
+    if (options_.tag != nullptr) slice.tag = options_.tag();
     const std::lock_guard lock(mutex_);
-    trace_of(queue)->add({std::move(what.name), std::move(what.arguments), call.begin(), *event});
+    trace_of(queue)->add(
+        {std::move(what.name), std::move(what.arguments), std::move(slice), call.begin(), *event});
   }
 
   const std::shared_ptr<TraceFile> file_;
   const uint64_t process_;
-  const bool events_;
+  const TraceOptions options_;
   std::mutex mutex_;
   std::map<ModuleHandle, std::vector<TracedKernel>> modules_;
   std::map<MemoryHandle, TracedMemory> memories_;
@@ -425,8 +453,9 @@ class TraceDevice final : public ForwardingDevice {
 
 class TraceBackend final : public ForwardingBackend {
  public:
-  TraceBackend(std::shared_ptr<Backend> inner, std::shared_ptr<TraceFile> file, bool events)
-      : ForwardingBackend(std::move(inner)), file_(std::move(file)), events_(events) {}
+  TraceBackend(std::shared_ptr<Backend> inner, std::shared_ptr<TraceFile> file,
+               TraceOptions options)
+      : ForwardingBackend(std::move(inner)), file_(std::move(file)), options_(std::move(options)) {}
 
   Result<std::unique_ptr<Device>> open(size_t index) override {
     TENON_ASSIGN(const std::vector<DeviceInfo> devices, ForwardingBackend::devices());
@@ -434,7 +463,7 @@ class TraceBackend final : public ForwardingBackend {
     file_->name_process(process, index < devices.size() ? devices[index].name : "device");
     const HostCall call(*file_, process, "open");
     TENON_ASSIGN(std::unique_ptr<Device> device, ForwardingBackend::open(index));
-    return std::make_unique<TraceDevice>(std::move(device), file_, process, events_);
+    return std::make_unique<TraceDevice>(std::move(device), file_, process, options_);
   }
 
   Result<Compiled> compile(const TargetInfo& target, Kernels kernels) override {
@@ -448,7 +477,7 @@ class TraceBackend final : public ForwardingBackend {
 
  private:
   const std::shared_ptr<TraceFile> file_;
-  const bool events_;
+  const TraceOptions options_;
   std::atomic<uint64_t> opened_ = 0;
 };
 
@@ -467,7 +496,7 @@ TraceOptions TraceOptions::from_environment() {
 Result<std::shared_ptr<Backend>> make_trace_layer(std::shared_ptr<Backend> inner,
                                                   const TraceOptions& options) {
   TENON_ASSIGN(std::shared_ptr<TraceFile> file, TraceFile::create(options.path));
-  return std::make_shared<TraceBackend>(std::move(inner), std::move(file), options.events);
+  return std::make_shared<TraceBackend>(std::move(inner), std::move(file), options);
 }
 
 }  // namespace tenon::backend

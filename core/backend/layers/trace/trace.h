@@ -11,6 +11,7 @@
 // The file is complete JSON at all times; it contains all work that the host knows to be done.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -18,11 +19,27 @@
 
 namespace tenon::backend {
 
+/// Work of a queue that is done.
+struct TracedSlice {
+  enum class TracedKind : uint8_t { kLaunch, kCall, kToDevice, kToHost, kOnDevice, kFill, kPack };
+  TracedKind kind = TracedKind::kLaunch;
+  std::string name;    ///< Its label, else what it is.
+  std::string kernel;  ///< For launches.
+  int64_t bytes = 0;   ///< For copies and fills.
+  double seconds = 0;
+  uint64_t tag = 0;
+};
+
 struct TraceOptions {
+  /// Empty: no file is written.
   std::string path = "tenon.trace.json";
   /// Whether to record an event after each piece of work; without events there are no rows for
   /// queues.
   bool events = true;
+  /// For callers in the process. `tag` is called on the queue's thread when work has been given,
+  /// `seen` on any thread when that work is done, with what `tag` returned; both may be empty.
+  std::function<uint64_t()> tag;
+  std::function<void(const TracedSlice&)> seen;
 
   /// TENON_TRACE is the path; TENON_TRACE_EVENTS=0 disables the events.
   static TraceOptions from_environment();

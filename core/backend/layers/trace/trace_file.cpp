@@ -20,9 +20,10 @@ double microseconds(double seconds) { return std::round(seconds * 1e9) / 1e3; }
 }  // namespace
 
 Result<std::shared_ptr<TraceFile>> TraceFile::create(const std::string& path) {
+  if (path.empty()) return std::shared_ptr<TraceFile>(new TraceFile(std::nullopt));
   TENON_ASSIGN(OutputFile output, OutputFile::create(path));
   auto file = std::shared_ptr<TraceFile>(new TraceFile(std::move(output)));
-  TENON_TRY(file->file_.write(0, kHead));
+  TENON_TRY(file->file_->write(0, kHead));
   file->end_ = kHead.size();
   file->name_process(0, "host");
   TENON_TRY(Status(file->status_));
@@ -40,11 +41,12 @@ double TraceFile::host_clock() {
 
 // Overwrites the closing text of the file with the event, followed by that text again.
 void TraceFile::add(const Json& event) {
+  if (!file_) return;
   const std::string line = event.dump(-1, ' ', false, Json::error_handler_t::replace);
   const std::lock_guard lock(mutex_);
   if (!status_.ok()) return;
   const std::string text = fmt::format("{}\n{}", end_ == kHead.size() ? "" : ",", line);
-  status_ = file_.write(end_, text + std::string(kTail));
+  status_ = file_->write(end_, text + std::string(kTail));
   end_ += text.size();
 }
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -27,7 +28,7 @@ class TraceFile {
     uint64_t thread = 0;
   };
 
-  /// Errors: the file cannot be written.
+  /// An empty path makes no file. Errors: the file cannot be written.
   static Result<std::shared_ptr<TraceFile>> create(const std::string& path);
   ~TraceFile();
   TraceFile(const TraceFile&) = delete;
@@ -47,10 +48,11 @@ class TraceFile {
   TraceTrack track_of_this_thread(uint64_t process);
 
  private:
-  explicit TraceFile(OutputFile file) : file_(std::move(file)), start_(host_clock()) {}
+  explicit TraceFile(std::optional<OutputFile> file)
+      : file_(std::move(file)), start_(host_clock()) {}
   void add(const Json& event);
 
-  const OutputFile file_;
+  const std::optional<OutputFile> file_;
   const double start_;
   std::mutex mutex_;
   uint64_t end_ = 0;  // End of the events.

@@ -13,6 +13,7 @@
 #include "core/backend/layers/forward.h"
 #include "core/backend/layers/loaded_kernel.h"
 #include "core/backend/layers/validate/memory_table.h"
+#include "core/backend/layers/validate/pending_checks.h"
 #include "core/backend/layers/validate/progress.h"
 #include "core/backend/layers/validate/turn.h"
 #include "core/backend/layers/validate/validate_answers.h"
@@ -122,7 +123,14 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
                  use(queue, destination, bytes, MemoryUse::kWrite, "a copy's destination"));
     TENON_ASSIGN(const MemoryAddress from,
                  use(queue, source, bytes, MemoryUse::kRead, "a copy's source"));
-    return check_answer("copy", [&] { return ForwardingDevice::copy(queue, to, from, bytes); });
+    const auto give = [&] {
+      return check_answer("copy", [&] { return ForwardingDevice::copy(queue, to, from, bytes); });
+    };
+    if (to.on_host() && makes_void({to.host, static_cast<size_t>(bytes)})) return give();
+    const WorkCheck check =
+        WorkCheck::of_copy(CheckedRange::of(destination, to, bytes),
+                           CheckedRange::of(source, from, bytes), target_.queues == 1);
+    return checked(queue, check, give);
   }
 
   Status fill(uint32_t queue, const MemoryAddress& destination, int64_t bytes,
@@ -137,7 +145,9 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     TENON_TRY(check_writable(destination, "a fill's destination"));
     TENON_ASSIGN(const MemoryAddress to,
                  use(queue, destination, bytes, MemoryUse::kWrite, "a fill's destination"));
-    return ForwardingDevice::fill(queue, to, bytes, pattern);
+    const WorkCheck check =
+        WorkCheck::of_fill(CheckedRange::of(destination, to, bytes), pattern, target_.queues == 1);
+    return checked(queue, check, [&] { return ForwardingDevice::fill(queue, to, bytes, pattern); });
   }
 
   Status launch(uint32_t queue, const KernelLaunch& launch) override {
@@ -163,7 +173,10 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     TENON_TRY(check_aliases(kernel, launch.buffers));
     KernelLaunch moved = launch;
     moved.buffers = places;
-    return check_answer("launch", [&] { return ForwardingDevice::launch(queue, moved); });
+    return checked(
+        queue, WorkCheck::of_launch(kernel, launch.buffers, places, target_.queues == 1), [&] {
+          return check_answer("launch", [&] { return ForwardingDevice::launch(queue, moved); });
+        });
   }
 
   // A backend that offers no copy_box, call or pack gets none: the host asks first.
@@ -237,8 +250,11 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
       return answer;
     }
     const EventHandle event = *answer;
-    if (event == 0) return fault("B10", "record gave the handle 0");
-    if (events_.contains(event)) return fault("B10", "record gave handle {} twice", event);
+    if (event == 0 || events_.contains(event)) {
+      std::ranges::move(added.canaries, std::back_inserter(kept_canaries_));
+      if (event == 0) return fault("B10", "record gave the handle 0");
+      return fault("B10", "record gave handle {} twice", event);
+    }
     added.recorded = progress_.record(queue);
     added.failed = std::exchange(failed_[queue], Status());
     events_[event] = std::move(added);
@@ -288,7 +304,13 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     }
     found->second.outcome = outcome;
     progress_.done(found->second.recorded.covers);
-    if (done) TENON_TRY(check_canaries(found->second.canaries));
+    Status wrong = checks_.judge(progress_, !done);
+    if (done && wrong.ok()) wrong = check_canaries(found->second.canaries);
+    if (!wrong.ok()) {  // A device that breaks rules may write there late.
+      std::ranges::move(found->second.canaries, std::back_inserter(kept_canaries_));
+      found->second.canaries.clear();
+      return tl::make_unexpected(std::move(wrong));
+    }
     TENON_TRY(noted());
     return done;
   }
@@ -478,14 +500,24 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     return all;
   }
 
-  static Status check_canaries(const std::vector<Canaries>& canaries) {
-    for (const Canaries& each : canaries) {
-      const std::optional<int64_t> at = each.written_at();
-      if (!at) continue;
-      return rule_violation("B21", "something was written at {} of memory {}, which has {} bytes",
-                            *at, each.of.memory, each.of.bytes);
-    }
-    return {};
+  bool makes_void(std::span<const std::byte> host) {
+    const std::lock_guard lock(mutex_);
+    return checks_.makes_void(host);
+  }
+
+  // Gives work to the queue between the copies that check it.
+  template <class Give>
+  Status checked(uint32_t queue, WorkCheck check, const Give& give) {
+    const auto keep_check = [&](bool is_void) {
+      const std::lock_guard lock(mutex_);
+      if (is_void) return checks_.add_void(progress_, queue, std::move(check));
+      checks_.add(progress_, queue, std::move(check));
+    };
+    Status status = check.before(inner(), queue);
+    if (status.ok()) status = give();
+    if (status.ok()) status = check.behind(inner(), queue);
+    keep_check(!status.ok());
+    return status;
   }
 
   // Canaries of a released event, kept until the work before it is done.
@@ -509,6 +541,8 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
   std::map<ModuleHandle, ValidatedModule> modules_;
   std::map<EventHandle, ValidatedEvent> events_;
   std::vector<Released> released_;
+  PendingChecks checks_;
+  std::vector<Canaries> kept_canaries_;           // Of broken rules, until the device is closed.
   std::map<uint32_t, std::atomic<int>> callers_;  // Callers within each queue's functions.
   std::map<uint32_t, Status> failed_;  // By queue, the error of work drained since its last record.
   std::mutex painting_;                // Taken before mutex_.

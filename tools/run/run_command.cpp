@@ -20,6 +20,7 @@
 #include "tools/cli.h"
 #include "tools/compile_options.h"
 #include "tools/device_options.h"
+#include "tools/run/run_times.h"
 
 namespace tenon::tools {
 namespace {
@@ -41,7 +42,8 @@ struct RunOptions {
   bool quiet = false;
   bool strict = false;
   bool time = false;
-  int64_t repeat = 0;  ///< 0: 10 with --time, else once.
+  bool steps = false;
+  int64_t repeat = 0;  ///< 0: 10 with --time or --steps, else once.
   hlo::rewrite::Options rewrites;
   std::vector<std::string> tuning;
 };
@@ -55,6 +57,8 @@ struct RunOutcome {
   std::string declined;                      ///< A step that the device declined, with the reason.
   std::vector<std::string> warnings;         ///< Warnings of the compilation.
   hlo::RunTimes times;
+  std::shared_ptr<StepTimes> step_times;  ///< With --steps.
+  hlo::RunTimes times_of_steps;           ///< Times of the run that measured them.
 };
 
 void set_declined(RunOutcome& outcome, const hlo::RunInfo& info) {
@@ -109,20 +113,60 @@ Status check_options(const RunOptions& options, bool evaluates) {
       "needs a --device: without one, or with 'reference', the program is evaluated op by op";
   if (options.device_options.layers) return refused("--layer", kWhy);
   if (options.strict) return refused("--strict", kWhy);
-  if (options.time || options.repeat > 0) return refused("--time", kWhy);
+  if (options.time || options.steps || options.repeat > 0) return refused("--time", kWhy);
   return options.legalize.empty() ? Status() : refused("--legalize", kWhy);
 }
 
-// Opens the device; other devices of its backend are for processes that a program starts.
-Result<hlo::RunTarget> open_target(const RunOptions& options) {
+// Opens the device, within the layer of `steps` if there is one; other devices of its backend are
+// for processes that a program starts.
+Result<hlo::RunTarget> open_target(const RunOptions& options, StepTimes* steps) {
   TENON_ASSIGN(ChosenDevice chosen,
                choose_device({options.device, options.device_options.layers, options.legalize}));
   runtime::ClientOptions one;
   one.devices = {chosen.index};
   hlo::RunTarget target;
-  target.repeat = options.repeat > 0 ? options.repeat : options.time ? kUsualRepeat : 1;
+  target.repeat = options.repeat > 0              ? options.repeat
+                  : options.time || options.steps ? kUsualRepeat
+                                                  : 1;
+  if (steps != nullptr) {
+    TENON_ASSIGN(chosen.backend, steps->around(std::move(chosen.backend)));
+    target.observer = steps;
+  }
   TENON_ASSIGN(target.client, runtime::Client::open(std::move(chosen.backend), one));
   return target;
+}
+
+using RunOnDevice = std::function<Result<std::vector<Literal>>(
+    const hlo::RunTarget& target, const hlo::Checks& checks, hlo::RunInfo& info)>;
+
+// Runs the program; with --steps a second time, to measure its steps: that does not disturb the
+// times of the first run.
+Result<RunOutcome> run_on(const RunOptions& options, const RunOnDevice& run) {
+  RunOutcome outcome;
+  {
+    TENON_ASSIGN(const hlo::RunTarget target, open_target(options, nullptr));
+    const hlo::Checks checks(&outcome.failures, &outcome.checks);
+    hlo::RunInfo info;
+    TENON_ASSIGN(outcome.results, run(target, checks, info));
+    outcome.steps = info.steps;
+    outcome.folded = info.folded;
+    set_declined(outcome, info);
+  }
+  if (!options.steps) return outcome;
+  outcome.step_times = std::make_shared<StepTimes>();
+  {
+    TENON_ASSIGN(const hlo::RunTarget target, open_target(options, outcome.step_times.get()));
+    std::vector<hlo::CheckFailure> failures;  // Those of the first run are reported.
+    int64_t count = 0;
+    const hlo::Checks checks(&failures, &count);
+    hlo::RunInfo info;
+    TENON_ASSIGN(std::ignore, run(target, checks, info));
+    outcome.times_of_steps = info.times;
+  }
+  // The layer has told of all work when the device is closed.
+  constexpr int64_t kLongest = 5'000'000'000;
+  if (!runtime::await_all_closed(kLongest)) return internal_error("the device does not close");
+  return outcome;
 }
 
 Result<hlo::CompileOptions> compile_options(const RunOptions& options) {
@@ -154,16 +198,11 @@ Result<RunOutcome> run_program(std::string_view bytes, const RunOptions& options
   }
   TENON_ASSIGN(const GivenArguments given, GivenArguments::read(entry, options.args));
   TENON_ASSIGN(const std::vector<Literal> arguments, given.complete(entry));
-  TENON_ASSIGN(const hlo::RunTarget target, open_target(options));
-  RunOutcome outcome;
-  const hlo::Checks checks(&outcome.failures, &outcome.checks);
-  hlo::RunInfo info;
   TENON_ASSIGN(const hlo::CompileOptions compile, compile_options(options));
-  TENON_ASSIGN(outcome.results,
-               hlo::run_on_device(target, program, arguments, checks, compile, &info));
-  outcome.steps = info.steps;
-  set_declined(outcome, info);
-  return outcome;
+  return run_on(options,
+                [&](const hlo::RunTarget& target, const hlo::Checks& checks, hlo::RunInfo& info) {
+                  return hlo::run_on_device(target, program, arguments, checks, compile, &info);
+                });
 }
 
 Result<RunOutcome> run_module(std::unique_ptr<hlo::Module> module, const RunOptions& options) {
@@ -180,20 +219,15 @@ Result<RunOutcome> run_module(std::unique_ptr<hlo::Module> module, const RunOpti
   const hlo::Computation& entry = *entry_of(*module, options.entry);
   TENON_TRY(check_results(entry));
   TENON_ASSIGN(const std::vector<Literal> arguments, given.complete(entry));
-  RunOutcome outcome;
   if (!evaluates) {
-    const hlo::Checks checks(&outcome.failures, &outcome.checks);
-    TENON_ASSIGN(const hlo::RunTarget target, open_target(options));
     TENON_ASSIGN(hlo::CompileOptions compile, compile_options(options));
     compile.lower.entry = entry.name();
-    hlo::RunInfo info;
-    TENON_ASSIGN(outcome.results,
-                 hlo::run_on_device(target, *module, arguments, checks, compile, &info));
-    outcome.steps = info.steps;
-    outcome.folded = info.folded;
-    set_declined(outcome, info);
-    return outcome;
+    return run_on(options,
+                  [&](const hlo::RunTarget& target, const hlo::Checks& checks, hlo::RunInfo& info) {
+                    return hlo::run_on_device(target, *module, arguments, checks, compile, &info);
+                  });
   }
+  RunOutcome outcome;
   ProgressLine progress("running");
   hlo::EvaluatorOptions evaluator_options;
   evaluator_options.wide = options.wide;
@@ -256,10 +290,6 @@ nlohmann::json array_json(const Literal& literal, size_t axis, int64_t& next) {
   return array;
 }
 
-std::string counted(int64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 // Prints where the program ran on standard error, because standard output has only the results.
 void print_placement(const RunOutcome& outcome, const RunOptions& options) {
   if (!outcome.steps) {
@@ -276,38 +306,6 @@ void print_placement(const RunOutcome& outcome, const RunOptions& options) {
              steps.on_device() == 0 ? "the device declined the whole program"
                                     : "the device declined steps",
              outcome.declined);
-}
-
-std::string time_text(double seconds) {
-  const char* const units[] = {"s", "ms", "us"};
-  size_t unit = 0;
-  for (; seconds < 1 && unit < 2; ++unit) seconds *= 1000;
-  return fmt::format("{:.3g} {}", seconds, units[unit]);
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-// On standard error, as print_placement.
-void print_times(const hlo::RunTimes& times) {
-  const std::vector<double>& runs = times.executions;
-  fmt::print(stderr, "{}: median {}, least {}, first {}\n", counted(std::ssize(runs), "execution"),
-             time_text(median(runs)), time_text(*std::ranges::min_element(runs)),
-             time_text(runs[0]));
-  fmt::print(stderr, "compile {}, load {}, arguments to the device {}, results to the host {}\n",
-             time_text(times.compile), time_text(times.load), time_text(times.arguments),
-             time_text(times.results));
-}
-
-nlohmann::json times_json(const hlo::RunTimes& times) {
-  return {{"compile", times.compile},
-          {"load", times.load},
-          {"arguments", times.arguments},
-          {"executions", times.executions},
-          {"results", times.results}};
 }
 
 void print_results(const RunOutcome& outcome, const RunOptions& options) {
@@ -327,6 +325,7 @@ void print_results(const RunOutcome& outcome, const RunOptions& options) {
                            {"folded", outcome.folded}};
     }
     if (options.time) document["times"] = times_json(outcome.times);
+    if (options.steps) document["step_times"] = outcome.step_times->to_json(outcome.times_of_steps);
     document["failures"] = nlohmann::json::array();
     for (const hlo::CheckFailure& failure : outcome.failures) {
       document["failures"].push_back(failure.text);
@@ -347,6 +346,7 @@ void print_results(const RunOutcome& outcome, const RunOptions& options) {
   }
   if (!options.quiet) print_placement(outcome, options);
   if (options.time) print_times(outcome.times);
+  if (options.steps) outcome.step_times->print(outcome.times_of_steps);
 }
 
 Result<RunOutcome> run_bytes(std::string_view bytes, const std::string& name,
@@ -494,8 +494,13 @@ void add_run_command(CLI::App& app, int* exit_code) {
   command->add_flag(
       "--time", options->time,
       "Print seconds: of each execution (median, least, first), of compilation and transfers");
+  command->add_flag(
+      "--steps", options->steps,
+      "Run again with an event after each step, and print for each its launches, median time and "
+      "share, and the transfers");
   command
-      ->add_option("--repeat", options->repeat, "Executions on the same arguments (with --time 10)")
+      ->add_option("--repeat", options->repeat,
+                   "Executions on the same arguments (with --time or --steps 10)")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}))
       ->type_name("N");
   command->add_flag("--quiet", options->quiet, "Do not print results");

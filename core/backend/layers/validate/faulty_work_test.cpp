@@ -1,0 +1,250 @@
+// Devices whose copies, launches and events are wrong: `validate` says which, and where.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <functional>
+#include <thread>
+
+#include "core/backend/interpreter/interpreter.h"
+#include "core/backend/layers/forward.h"
+#include "core/backend/layers/layers.h"
+#include "core/backend/testing/backend_test_util.h"
+
+namespace tenon::backend {
+namespace {
+
+struct CopyRequest {
+  MemoryAddress to;
+  MemoryAddress from;
+  int64_t bytes = 0;
+};
+
+// How a device is wrong, as set by a test.
+struct Wrongs {
+  std::function<void(CopyRequest& copy)> copies;  // Changes a copy; one of 0 bytes is not made.
+  bool launches_nothing = false;
+  int64_t writes_at = 0;  // A launch writes 4 bytes more, so far from its result's begin; 0: none.
+  bool is_early = false;  // Events are done before the work, which comes 30 ms later.
+};
+
+class WrongDevice final : public ForwardingDevice {
+ public:
+  WrongDevice(std::unique_ptr<Device> inner, const Wrongs& wrongs)
+      : ForwardingDevice(std::move(inner)), wrongs_(wrongs) {}
+  ~WrongDevice() override {
+    for (std::thread& each : late_) each.join();
+  }
+
+  Status copy(uint32_t queue, const MemoryAddress& to, const MemoryAddress& from,
+              int64_t bytes) override {
+    CopyRequest copy = {to, from, bytes};
+    if (wrongs_.copies) wrongs_.copies(copy);
+    if (copy.bytes == 0) return {};
+    return give([this, queue, copy] {
+      return ForwardingDevice::copy(queue, copy.to, copy.from, copy.bytes);
+    });
+  }
+  Status launch(uint32_t queue, const KernelLaunch& launch) override {
+    if (wrongs_.launches_nothing) return {};
+    const std::vector<MemoryAddress> places(launch.buffers.begin(), launch.buffers.end());
+    TENON_TRY(give([this, queue, launch, places] {
+      KernelLaunch later = launch;
+      later.buffers = places;
+      return ForwardingDevice::launch(queue, later);
+    }));
+    if (wrongs_.writes_at == 0) return {};
+    static const std::array<std::byte, 4> more = {};
+    MemoryAddress place = launch.buffers[1];
+    place.offset += wrongs_.writes_at;
+    return ForwardingDevice::copy(queue, place, MemoryAddress::of_host(more.data()), 4);
+  }
+  Status fill(uint32_t queue, const MemoryAddress& to, int64_t bytes,
+              std::span<const std::byte> pattern) override {
+    const std::vector<std::byte> own(pattern.begin(), pattern.end());
+    return give(
+        [this, queue, to, bytes, own] { return ForwardingDevice::fill(queue, to, bytes, own); });
+  }
+  Result<EventHandle> record(uint32_t queue) override {
+    if (wrongs_.is_early) {
+      late_.emplace_back([work = std::exchange(waiting_, {})] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(30));
+        for (const auto& each : work) EXPECT_TRUE(each().ok());
+      });
+    }
+    return ForwardingDevice::record(queue);
+  }
+
+ private:
+  Status give(std::function<Status()> work) {
+    if (!wrongs_.is_early) return work();
+    waiting_.push_back(std::move(work));
+    return {};
+  }
+
+  const Wrongs& wrongs_;
+  std::vector<std::function<Status()>> waiting_;
+  std::vector<std::thread> late_;
+};
+
+class WrongBackend final : public ForwardingBackend {
+ public:
+  explicit WrongBackend(const Wrongs& wrongs)
+      : ForwardingBackend(make_interpreter_backend()), wrongs_(wrongs) {}
+  Result<std::unique_ptr<Device>> open(size_t index) override {
+    return std::make_unique<WrongDevice>(ForwardingBackend::open(index).value(), wrongs_);
+  }
+
+ private:
+  const Wrongs& wrongs_;
+};
+
+class FaultyWork : public OnDevice {
+ protected:
+  FaultyWork() {
+    open(make_validate_layer(std::make_shared<WrongBackend>(wrongs)), 64, 128);
+    for (size_t i = 0; i < host.size(); ++i) host[i] = static_cast<std::byte>(i + 1);
+  }
+  ~FaultyWork() override { device = nullptr; }  // Before what it refers to.
+
+  MemoryAddress of_host() { return MemoryAddress::of_host(host.data()); }
+  // The words of the layer for a copy to the device, of a copy to the host, of a launch.
+  std::string upload() {
+    EXPECT_EQ(device->copy(0, {x, 16, nullptr}, of_host(), 16).message(), "");
+    return finish(*device).message();
+  }
+  std::string download() {
+    EXPECT_EQ(device->copy(0, of_host(), {x, 16, nullptr}, 16).message(), "");
+    return finish(*device).message();
+  }
+  std::string work() {
+    EXPECT_EQ(launch({{x, 0, nullptr}, {y, 64, nullptr}}).message(), "");
+    return finish(*device).message();
+  }
+  // Changes copies of the host only, not those of the layer.
+  void wrong_copies_of_host(const std::function<void(CopyRequest&)>& change) {
+    wrongs.copies = [this, change](CopyRequest& copy) {
+      const auto is_mine = [&](const MemoryAddress& place) { return place.host == host.data(); };
+      if (is_mine(copy.to) || is_mine(copy.from)) change(copy);
+    };
+  }
+  std::string to_device() const {
+    return fmt::format("validate: B20: a copy of 16 bytes from the host to 16 of memory {} ", x);
+  }
+  std::string to_host() const {
+    return fmt::format("validate: B20: a copy of 16 bytes from 16 of memory {} to the host ", x);
+  }
+
+  Wrongs wrongs;
+  std::array<std::byte, 64> host = {};
+};
+
+TEST_F(FaultyWork, ARightDevice) {
+  EXPECT_EQ(upload(), "");
+  EXPECT_EQ(work(), "");
+  EXPECT_EQ(download(), "");
+  EXPECT_EQ(host[15], std::byte{16});
+}
+
+TEST_F(FaultyWork, CopiesThatDoNothing) {
+  const auto nothing = [](CopyRequest& copy) { copy.bytes = 0; };
+  const std::string counts = "(of 16 bytes 16 are as they were, the first at offset 0)";
+  wrong_copies_of_host(nothing);
+  EXPECT_EQ(upload(), to_device() + "wrote nothing " + counts);
+  EXPECT_EQ(download(), to_host() + "wrote nothing " + counts);
+}
+
+TEST_F(FaultyWork, CopiesToTheDeviceThatAllDoNothing) {
+  wrongs.copies = [](CopyRequest& copy) { copy.bytes = copy.from.on_host() ? 0 : copy.bytes; };
+  EXPECT_EQ(upload(),
+            to_device() + "wrote nothing (of 16 bytes 16 are as they were, the first at offset 0)");
+}
+
+TEST_F(FaultyWork, CopiesToTheHostThatAllDoNothing) {
+  wrongs.copies = [](CopyRequest& copy) { copy.bytes = copy.to.on_host() ? 0 : copy.bytes; };
+  EXPECT_EQ(download(), to_host() + "and another one of the same bytes wrote nothing");
+  EXPECT_EQ(upload(),
+            fmt::format("validate: B20: copies to the host, of the bytes around a copy of "
+                        "16 bytes from the host to 16 of memory {}, wrote nothing",
+                        x));
+}
+
+TEST_F(FaultyWork, CopiesThatDoHalf) {
+  wrong_copies_of_host([](CopyRequest& copy) { copy.bytes /= 2; });
+  const std::string part =
+      "wrote only a part (of 16 bytes 8 are as they were, the first at offset 8)";
+  EXPECT_EQ(upload(), to_device() + part);
+  EXPECT_EQ(download(), to_host() + part);
+}
+
+TEST_F(FaultyWork, CopiesToAWrongPlace) {
+  wrong_copies_of_host([](CopyRequest& copy) { copy.to.offset += copy.to.on_host() ? 0 : 20; });
+  EXPECT_EQ(upload(),
+            to_device() +
+                "went to a wrong place: 16 bytes were written out of bounds, the first at "
+                "20 of its destination, which has 16 bytes: 4 bytes behind its end; it "
+                "wrote nothing (of 16 bytes 16 are as they were, the first at offset 0)");
+}
+
+TEST_F(FaultyWork, CopiesFromAWrongPlace) {
+  ASSERT_EQ(upload(), "");
+  ASSERT_EQ(work(), "");
+  wrong_copies_of_host([](CopyRequest& copy) { copy.from.offset += copy.from.on_host() ? 0 : 4; });
+  const std::string text = download();
+  EXPECT_TRUE(text.starts_with(to_host() + "wrote other bytes (of 16 bytes 16 are wrong, "))
+      << text;
+}
+
+TEST_F(FaultyWork, LongCopiesAreLookedAtOnBothEnds) {
+  const MemoryHandle large = device->allocate(0, 10000).value();
+  const std::vector<std::byte> from(10000, std::byte{1});
+  const auto copy = [&] {
+    EXPECT_EQ(
+        device->copy(0, {large, 0, nullptr}, MemoryAddress::of_host(from.data()), 10000).message(),
+        "");
+    return finish(*device).message();
+  };
+  EXPECT_EQ(copy(), "");
+  wrongs.copies = [&](CopyRequest& each) { each.bytes /= each.from.host == from.data() ? 2 : 1; };
+  EXPECT_EQ(copy(), fmt::format("validate: B20: a copy of 10000 bytes from the host to 0 of memory "
+                                "{} wrote only a part (of its last 2048 bytes 2048 are as they "
+                                "were, the first at offset 7952)",
+                                large));
+}
+
+TEST_F(FaultyWork, LaunchesThatWriteNothing) {
+  ASSERT_EQ(upload(), "");
+  ASSERT_EQ(work(), "");
+  ASSERT_EQ(work(), "");  // The same numbers again are not nothing.
+  wrongs.launches_nothing = true;
+  EXPECT_EQ(work(),
+            fmt::format("validate: B21: @k wrote nothing to buffer 1 at 64 of memory {} (of "
+                        "16 bytes 16 are as they were, the first at offset 0)",
+                        y));
+}
+
+TEST_F(FaultyWork, LaunchesThatWriteOutOfBounds) {
+  ASSERT_EQ(upload(), "");
+  const std::string buffer = fmt::format("of buffer 1 at 64 of memory {}, which has 16 bytes: ", y);
+  wrongs.writes_at = 24;
+  EXPECT_EQ(work(), "validate: B21: @k: 4 bytes were written out of bounds, the first at 24 " +
+                        buffer + "8 bytes behind its end");
+  wrongs.writes_at = -8;
+  EXPECT_EQ(work(), "validate: B21: @k: 4 bytes were written out of bounds, the first at -8 " +
+                        buffer + "8 bytes before its begin");
+}
+
+// Late bytes are written to memory that the layer keeps for it.
+TEST_F(FaultyWork, EventsThatAreEarly) {
+  ASSERT_EQ(upload(), "");
+  wrongs.is_early = true;
+  const std::string text = upload();
+  EXPECT_TRUE(
+      text.starts_with("validate: B23: an event was done before the work: a copy of 16 "
+                       "bytes from the host to 16 of memory "))
+      << text;
+  EXPECT_TRUE(text.ends_with(" ms later")) << text;
+  EXPECT_NE(work(), "");
+}
+
+}  // namespace
+}  // namespace tenon::backend

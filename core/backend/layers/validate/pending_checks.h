@@ -1,0 +1,84 @@
+// Checks of work that is not known to be done. Of validate_device.cpp, which has a lock for all of
+// it.
+#pragma once
+
+#include <chrono>
+#include <list>
+#include <thread>
+
+#include "core/backend/layers/validate/progress.h"
+#include "core/backend/layers/validate/validate_device.h"
+#include "core/backend/layers/validate/work_check.h"
+
+namespace tenon::backend {
+
+class PendingChecks {
+ public:
+  /// A check of work that the queue has been given since its last record. The device may write into
+  /// it until the work is done.
+  void add(const QueueProgress& progress, uint32_t queue, WorkCheck check) {
+    pending_.push_back({queue, progress.next_record(queue), false, std::move(check)});
+  }
+  /// A check that says nothing, because the work was not accepted; the device may write into it.
+  void add_void(const QueueProgress& progress, uint32_t queue, WorkCheck check) {
+    pending_.push_back({queue, progress.next_record(queue), true, std::move(check)});
+  }
+
+  /// Whether pending work writes to these bytes of the host. What it left there cannot be judged
+  /// once more work writes there.
+  bool makes_void(std::span<const std::byte> host) {
+    bool any = false;
+    for (PendingCheck& each : pending_) {
+      if (!each.check.touches(host)) continue;
+      each.is_void = true;
+      any = true;
+    }
+    return any;
+  }
+
+  /// The first fault of the work that is done. `failed`: it ended with an error, which says enough.
+  Status judge(const QueueProgress& progress, bool failed) {
+    Status status;
+    for (auto each = pending_.begin(); each != pending_.end();) {
+      const auto next = std::next(each);
+      if (progress.is_done(each->queue, each->record)) {
+        const bool is_judged = !failed && !each->is_void && status.ok();
+        if (is_judged) status = verdict_of(each->check);
+        if (status.ok()) {
+          pending_.erase(each);
+        } else {  // Who breaks rules may write there late.
+          kept_.splice(kept_.end(), pending_, each);
+        }
+      }
+      each = next;
+    }
+    return status;
+  }
+
+ private:
+  struct PendingCheck {
+    uint32_t queue = 0;
+    int64_t record = 0;
+    bool is_void = false;
+    WorkCheck check;
+  };
+
+  // Work that is complete a little later was reported early.
+  static Status verdict_of(const WorkCheck& check) {
+    constexpr std::chrono::milliseconds kStep(5);
+    constexpr int kSteps = 40;
+    const Status first = check.verdict();
+    for (int step = 1; !first.ok() && step <= kSteps; ++step) {
+      std::this_thread::sleep_for(kStep);
+      if (!check.verdict().ok()) continue;
+      return rule_violation("B23", "an event was done before the work: {} is complete {} ms later",
+                            check.what(), (step * kStep).count());
+    }
+    return first;
+  }
+
+  std::list<PendingCheck> pending_;
+  std::list<PendingCheck> kept_;  // Until the device is closed.
+};
+
+}  // namespace tenon::backend
