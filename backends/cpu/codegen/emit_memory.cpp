@@ -71,6 +71,18 @@ CpuKernelEmitter::Address CpuKernelEmitter::address(kernel::MemoryId memory, con
   return {b_.CreateGEP(element, base, places), 0, true};
 }
 
+CpuKernelEmitter::Value* CpuKernelEmitter::scalar_address(const Node& n, size_t first) {
+  const Memory& m = kernel_.memory(n.memories[0]);
+  const Dims strides = m.resolved_strides();
+  Value* offset = number(0);
+  for (size_t d = 0; d < strides.size(); ++d) {
+    Value* const index = wide_of(form(n.operands[first + d]));
+    offset = b_.CreateAdd(offset, b_.CreateMul(index, number(strides[d]), "", false, true), "",
+                          false, true);
+  }
+  return b_.CreateGEP(codegen::memory_type_of(context_, m.type), memories_[n.memories[0]], offset);
+}
+
 CpuKernelEmitter::Value* CpuKernelEmitter::mask_or_all() {
   if (mask_ != nullptr) return mask_;
   return llvm::Constant::getAllOnesValue(
