@@ -5,7 +5,7 @@
 #include "hlo/lower/kernel_maker.h"
 #include "hlo/lower/library_calls.h"
 #include "hlo/lower/schedules/control_form.h"
-#include "hlo/lower/schedules/row_passes.h"
+#include "hlo/lower/schedules/own_kernels.h"
 #include "hlo/lower/schedules/schedules.h"
 #include "hlo/lower/schedules/workgroup.h"
 

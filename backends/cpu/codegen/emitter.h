@@ -187,6 +187,9 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
     Value* pointer = nullptr;  ///< The address of lane 0, or a vector with that of every lane.
     int64_t stride = 0;        ///< From lane to lane, in elements: 0, 1 or -1.
     bool scattered = false;    ///< `pointer` is a vector.
+    /// Of scattered elements of less than 32 bits: their memory, and their places in it.
+    Value* base = nullptr;
+    Value* places = nullptr;
   };
   Address address(kernel::MemoryId memory, const Ids& indices, size_t first);
   void load(const kernel::Node& n) override;
@@ -200,7 +203,7 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
   /// The lowest address of the lanes, where a vector in memory begins: with a stride of -1 that of
   /// the last lane.
   Value* lowest(const Address& where, llvm::Type* element);
-  Value* gathered(const Address& where, llvm::Type* element);
+  Value* gathered_in_words(const Address& where, llvm::Type* element);
 
   // --- emit_runs.cpp
   /// The place of an access, in elements from the start of its memory: factors of values, plus a

@@ -10,7 +10,7 @@
 #include "hlo/lower/elements/emitter.h"
 #include "hlo/lower/kernel_maker.h"
 #include "hlo/lower/schedules/control_form.h"
-#include "hlo/lower/schedules/row_passes.h"
+#include "hlo/lower/schedules/own_kernels.h"
 
 namespace tenon::hlo::lower {
 namespace {

@@ -10,7 +10,7 @@
 #include <bit>
 
 #include "hlo/lower/elements/index_math.h"
-#include "hlo/lower/schedules/row_passes.h"
+#include "hlo/lower/schedules/own_kernels.h"
 
 namespace tenon::hlo::lower {
 namespace {
@@ -28,7 +28,7 @@ const Instruction* sort_in(const Instruction& fusion) {
       if (sort != nullptr) return nullptr;
       sort = &op;
     } else if (op.code() != OpCode::kSlice && op.code() != OpCode::kIota &&
-               op.code() != OpCode::kReturn) {
+               op.code() != OpCode::kConstant && op.code() != OpCode::kReturn) {
       return nullptr;
     }
   }

@@ -8,7 +8,7 @@
 
 #include "hlo/lower/elements/index_math.h"
 #include "hlo/lower/schedules/fourier/fourier.h"
-#include "hlo/lower/schedules/row_passes.h"
+#include "hlo/lower/schedules/own_kernels.h"
 
 namespace tenon::hlo::lower {
 namespace {
