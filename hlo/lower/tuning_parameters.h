@@ -41,6 +41,11 @@ inline constexpr TuningParameterInfo kSelectionGroups = {
     "groups of a row of which the first elements are selected",
     4096,
     {1, 2, 8, 64}};
+inline constexpr TuningParameterInfo kSortBlock = {
+    "sort_block",
+    "elements of a long row that a workgroup sorts in scratch memory",
+    1 << 16,
+    {64, 128, 1024}};
 inline constexpr TuningParameterInfo kScatterAtomic = {
     "scatter_atomic", "whether updates of a scatter run in parallel, as atomics"};
 inline constexpr TuningParameterInfo kScatterUnique = {
