@@ -46,6 +46,8 @@ inline constexpr TuningParameterInfo kSortBlock = {
     "elements of a long row that a workgroup sorts in scratch memory",
     1 << 16,
     {64, 128, 1024}};
+inline constexpr TuningParameterInfo kSortCounts = {
+    "sort_counts", "whether rows of integers of at most 8 bits are sorted by counting"};
 inline constexpr TuningParameterInfo kScatterAtomic = {
     "scatter_atomic", "whether updates of a scatter run in parallel, as atomics"};
 inline constexpr TuningParameterInfo kScatterUnique = {

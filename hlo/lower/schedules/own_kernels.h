@@ -10,6 +10,9 @@ namespace tenon::hlo::lower {
 
 Status lower_sort(LoweredOp& lowered, const Instruction& op, TuningParameters& tuning,
                   const LowerLimits& limits);
+/// Sorts of integers of at most 8 bits, by counting.
+bool lowers_by_counting(const Instruction& op, TuningParameters& tuning, const LowerLimits& limits);
+Status lower_counting_sort(LoweredOp& lowered, const Instruction& op);
 Status lower_fft(LoweredOp& lowered, const Instruction& op, TuningParameters& tuning,
                  const LowerLimits& limits);
 Status lower_scatter(LoweredOp& lowered, const Instruction& op, TuningParameters& tuning,

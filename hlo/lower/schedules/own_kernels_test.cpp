@@ -263,11 +263,31 @@ TEST(Sorts, AFewKernelsThroughTemporaries) {
                {"sort_runs", "sort_merge", "sort_merge_2", "sort_merge_3"}, 7, 6);
 }
 
-// Blocks of 2,048 elements in scratch memory, the last one of 404, and two merges.
+// Blocks of 2,048 or 4,096 elements in scratch memory, the last one of 404 or 3, and merges.
 TEST(Sorts, BlocksOfLongRows) {
   const std::vector<std::string> kernels = {"sort_runs", "sort_merge", "sort_merge_2"};
   expect_exact(*sort_of("4500", "f32", 0), {}, kernels, 1000, 4);
-  expect_exact(*sort_of("4099x2", "i8", 0), {}, kernels, 7, 3);
+  expect_exact(*sort_of("4099x2", "i8", 0), {}, {"sort_runs", "sort_merge"}, 7, 3);
+}
+
+TEST(Sorts, BytesByCounting) {
+  for (const std::string_view type : {"i8", "ui8", "i4"}) {
+    for (const std::string_view direction : {"LT", "GT"}) {
+      SCOPED_TRACE(fmt::format("{} {}", type, direction));
+      const auto module = module_of(fmt::format(R"(
+func.func @main(%x: tensor<2x300x{0}>) -> tensor<2x300x{0}> {{
+  %s = "stablehlo.sort"(%x) <{{dimension = 1 : i64, is_stable = true}}> ({{
+  ^bb0(%a: tensor<{0}>, %b: tensor<{0}>):
+    %p = stablehlo.compare {1}, %a, %b : (tensor<{0}>, tensor<{0}>) -> tensor<i1>
+    stablehlo.return %p : tensor<i1>
+  }}) : (tensor<2x300x{0}>) -> tensor<2x300x{0}>
+  return %s : tensor<2x300x{0}>
+}})",
+                                                type, direction));
+      expect_exact(*module, {}, {"sort_counts"}, type == "i4" ? 16 : 256, 6);
+      expect_exact(*module, {{"sort_counts", 0}}, {"sort"}, type == "i4" ? 16 : 256, 3);
+    }
+  }
 }
 
 // The first `kept` of each row.

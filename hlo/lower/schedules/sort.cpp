@@ -430,6 +430,7 @@ class SortLowering {
 
 Status lower_sort(LoweredOp& lowered, const Instruction& op, TuningParameters& tuning,
                   const LowerLimits& limits) {
+  if (lowers_by_counting(op, tuning, limits)) return lower_counting_sort(lowered, op);
   return SortLowering(lowered, op, tuning, limits).run();
 }
 
