@@ -18,7 +18,7 @@ namespace {
 using kernel::Builder;
 using kernel::MemoryId;
 
-constexpr int64_t kGroupSize = 16;
+constexpr int64_t kGroupSize = 8;
 constexpr int64_t kMostGroups = 4096;
 
 const Instruction* sort_in(const Instruction& fusion) {
