@@ -183,7 +183,7 @@ bool CpuKernelEmitter::joined(const std::vector<NodeId>& nodes, size_t first,
   if (n.op == OpCode::kLoad) {
     load_run(run, stride);
   } else {
-    // What the later stores store is computed first.
+    // Values of the later stores are computed first.
     const auto last = std::ranges::find_first_of(nodes | std::views::reverse, run);
     for (size_t i = first; nodes[i] != *last; ++i) {
       if (!kernel::is_scalar_op(kernel_.node(nodes[i]).op)) continue;

@@ -187,7 +187,7 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
     Value* pointer = nullptr;  ///< The address of lane 0, or a vector with that of every lane.
     int64_t stride = 0;        ///< From lane to lane, in elements: 0, 1 or -1.
     bool scattered = false;    ///< `pointer` is a vector.
-    /// Of scattered elements of less than 32 bits: their memory, and their places in it.
+    /// The memory of scattered elements of less than 32 bits, and their places in it.
     Value* base = nullptr;
     Value* places = nullptr;
   };
@@ -215,7 +215,7 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
   void add_terms(kernel::ValueId value, int64_t factor, Offset& offset) const;
   Offset offset_of(const kernel::Node& n) const;
   int64_t apart(const kernel::Node& n);
-  /// Of a load or store and those that follow it, those of the `size` elements from its own on;
+  /// A load or store and those that follow it, for the `size` elements from its own on;
   /// nothing unless they are complete.
   std::vector<kernel::NodeId> run_of(const std::vector<kernel::NodeId>& nodes, size_t first,
                                      int64_t size) const;

@@ -10,6 +10,7 @@
 #include <bit>
 
 #include "hlo/lower/elements/index_math.h"
+#include "hlo/lower/kernel_maker.h"
 #include "hlo/lower/schedules/own_kernels.h"
 
 namespace tenon::hlo::lower {
@@ -42,9 +43,10 @@ struct Contender {
   Elements keys;
 };
 
-class Selection {
+class FirstElements {
  public:
-  Selection(KernelMaker& maker, const Instruction& fusion, const Instruction& sort, int64_t groups)
+  FirstElements(KernelMaker& maker, const Instruction& fusion, const Instruction& sort,
+                int64_t groups)
       : maker_(maker),
         b_(maker.b()),
         fusion_(fusion),
@@ -282,7 +284,7 @@ Status lower_selection(LoweredOp& lowered, const Instruction& fusion, TuningPara
   }
   const auto groups = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(most)));
   return add_kernel(lowered, fusion, "",
-                    [&](KernelMaker& maker) { Selection(maker, fusion, sort, groups).run(); });
+                    [&](KernelMaker& maker) { FirstElements(maker, fusion, sort, groups).run(); });
 }
 
 }  // namespace tenon::hlo::lower

@@ -30,10 +30,10 @@ constexpr int64_t kLeastBlock = 64;
 using RowReader = std::function<Elements(ValueId position)>;
 using RowWriter = std::function<void(ValueId position, const Elements&)>;
 
-// What a pass needs to know of the runs that it merges; a kernel serves all widths.
+// The runs that a pass merges; a kernel serves all widths.
 struct MergeWidth {
   ValueId width = kernel::kNone;
-  ValueId steps = kernel::kNone;  ///< Of the binary search.
+  ValueId steps = kernel::kNone;  ///< The number of steps of the binary search.
   int64_t chunk = kChunk;
 };
 

@@ -1,6 +1,7 @@
 // The pass `first-elements`: sorts of which the first elements of each row alone are used.
 #include <algorithm>
 
+#include "hlo/lower/elements/emitter.h"
 #include "hlo/lower/schedules/own_kernels.h"
 #include "hlo/passes/fusion/fuse.h"
 #include "hlo/passes/pass.h"

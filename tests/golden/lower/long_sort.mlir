@@ -2,7 +2,7 @@
 // RUN: tenon opt %s --emit=kernels | FileCheck %s
 
 // CHECK-NOT: index s32
-// CHECK: kernel @sort_pass0({{.*}}) index s64
+// CHECK: kernel @sort_runs({{.*}}) index s64
 func.func @main(%x: tensor<1500000000xi8>) -> tensor<1500000000xi8> {
   %0 = "stablehlo.sort"(%x) <{dimension = 0 : i64, is_stable = true}> ({
   ^bb0(%a: tensor<i8>, %b: tensor<i8>):

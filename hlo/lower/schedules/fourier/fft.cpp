@@ -34,7 +34,7 @@ struct AxisTransform {
 };
 
 // Where a transform reads and writes: kNone: the operand, and the result of the op.
-struct Arrays {
+struct TransformEnds {
   uint32_t from = kernel::kNone;
   uint32_t to = kernel::kNone;
 };
@@ -65,7 +65,7 @@ class FourierLowering {
 
   Status run() {
     const std::vector<AxisTransform> transforms = plan();
-    Arrays arrays;
+    TransformEnds arrays;
     for (size_t t = 0; t < transforms.size(); ++t) {
       const bool last = t + 1 == transforms.size();
       arrays.to = last ? kernel::kNone : temporary(transforms[t].to);
@@ -148,7 +148,7 @@ class FourierLowering {
     });
   }
 
-  Status along(const AxisTransform& t, const Arrays& arrays, const std::string& suffix) {
+  Status along(const AxisTransform& t, const TransformEnds& arrays, const std::string& suffix) {
     const int64_t most = tuning_.choose(parameters::kFftPoints, parameters::kFftPoints.most);
     const bool minor = t.axis + 1 == t.from.size();
     LineTransform lines = lines_of(t);
@@ -269,16 +269,16 @@ class FourierLowering {
     write(b.index(t.points), {b.sub(first.re, first.im), zero});
   }
 
-  MemoryId source_of(KernelMaker& maker, const Arrays& arrays) const {
+  MemoryId source_of(KernelMaker& maker, const TransformEnds& arrays) const {
     return arrays.from == kernel::kNone ? kernel::kNone : maker.temporary(arrays.from, Access::kIn);
   }
-  MemoryId target_of(KernelMaker& maker, const Arrays& arrays) const {
+  MemoryId target_of(KernelMaker& maker, const TransformEnds& arrays) const {
     return arrays.to == kernel::kNone ? maker.result(0) : maker.temporary(arrays.to, Access::kOut);
   }
 
   // --- Lines in scratch memory
 
-  Status rows(const AxisTransform& t, const Arrays& arrays, const std::string& suffix,
+  Status rows(const AxisTransform& t, const TransformEnds& arrays, const std::string& suffix,
               int64_t bytes) {
     LineTransform lines = lines_of(t);
     const size_t rank = t.from.size();
@@ -346,7 +346,7 @@ class FourierLowering {
 
   // --- Passes through temporaries
 
-  Status far(const AxisTransform& t, const Arrays& arrays, const std::string& suffix,
+  Status far(const AxisTransform& t, const TransformEnds& arrays, const std::string& suffix,
              const std::vector<int64_t>& factors, int64_t abreast) {
     Dims work = t.from;
     work[t.axis] = t.points;
@@ -357,8 +357,8 @@ class FourierLowering {
     for (size_t p = 0; p < factors.size(); ++p) {
       FarPass pass = {factors[p], t.points / (s * factors[p]), s, p == 0, p + 1 == factors.size()};
       const bool to_temporary = p < stored;
-      const Arrays now = {pass.first ? arrays.from : temporaries[(p - 1) % 2],
-                          to_temporary ? temporaries[p % 2] : arrays.to};
+      const TransformEnds now = {pass.first ? arrays.from : temporaries[(p - 1) % 2],
+                                 to_temporary ? temporaries[p % 2] : arrays.to};
       const std::string name = factors.size() == 1 ? suffix : fmt::format("{}_pass{}", suffix, p);
       TENON_TRY(far_pass(t, pass, now, work, name, abreast, to_temporary));
       s *= factors[p];
@@ -372,7 +372,7 @@ class FourierLowering {
   struct FarGrid {
     Dims extents;
     int64_t size = 1;     ///< Number of lines that are adjacent.
-    int64_t abreast = 1;  ///< Of them, those of a workgroup.
+    int64_t abreast = 1;  ///< Those of a workgroup, among them.
   };
 
   static FarGrid grid_of(const AxisTransform& t, const FarPass& pass, const Dims& work,
@@ -391,7 +391,7 @@ class FourierLowering {
     return grid;
   }
 
-  Status far_pass(const AxisTransform& t, const FarPass& pass, const Arrays& arrays,
+  Status far_pass(const AxisTransform& t, const FarPass& pass, const TransformEnds& arrays,
                   const Dims& work, const std::string& name, int64_t abreast, bool to_temporary) {
     const bool minor = t.axis + 1 == work.size();
     const bool along_j = minor && pass.s == 1;
@@ -461,7 +461,7 @@ class FourierLowering {
     });
   }
 
-  Status untangle(const AxisTransform& t, const Arrays& arrays, const Dims& work,
+  Status untangle(const AxisTransform& t, const TransformEnds& arrays, const Dims& work,
                   const std::string& suffix) {
     const uint32_t halves = table_of_halves(t);
     return add_kernel(lowered_, op_, suffix + "_real", [&](KernelMaker& maker) {

@@ -43,9 +43,9 @@ struct LineTransform {
   bool along_lines = false;
   int sign = -1;
   bool fma = true;
-  ElementType part = ElementType::kF32;  ///< Of complex numbers.
+  ElementType part = ElementType::kF32;  ///< The type of both parts of a number.
 
-  /// What becomes of each result, if anything.
+  /// Changes each result, if set.
   std::function<Element(ValueId line, ValueId position, const Element&)> finish;
 
   using Read = std::function<Element(ValueId line, ValueId position)>;
