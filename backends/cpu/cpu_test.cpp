@@ -77,6 +77,83 @@ TEST(Cpu, OrderedReductions) {
 
 TEST(Cpu, LanesThatGoApart) { expect_interpreters_bits(kernel::testing::divergent_cases()); }
 
+// Runs of `apart` elements a lane, in the first `count` of 40 lanes: loads and stores that fill
+// each other's gaps, forwards and backwards.
+Case run_case(int64_t apart, int64_t count) {
+  std::string text = fmt::format(
+      "kernel @k(%x: in f32[{0}], %y: out f32[{0}]) index s32 grid() {{\n"
+      "  lanes(%i: 40) {{\n  %p = lt %i, {1} : s32\n  if %p {{\n"
+      "  %r = sub {2}, %i : s32\n  %up = mul %i, {3} : s32\n  %down = mul %r, {3} : s32\n",
+      apart * count, count, count - 1, apart);
+  for (int64_t k = 0; k < apart; ++k) {
+    text += fmt::format("  %l{0} = add %down, {0} : s32\n  %v{0} = load %x[%l{0}] : f32\n", k);
+  }
+  for (int64_t k = 0; k < apart; ++k) {
+    text += fmt::format(
+        "  %s{0} = add %up, {0} : s32\n  %w{0} = mul %v{1}, {2}.0 : f32\n"
+        "  store %w{0}, %y[%s{0}] : f32\n",
+        k, apart - 1 - k, k + 1);
+  }
+  const Kernel kernel = kernel::parse(text + "  }\n  }\n}\n", "k").value();
+  Case c = {kernel, kernel::testing::zero_buffers(kernel)};
+  for (int64_t k = 0; k < apart * count; ++k) c.buffers[0].set_double(k, static_cast<double>(k));
+  return c;
+}
+
+TEST(Cpu, AccessesThatFillEachOthersGaps) {
+  std::vector<Case> cases;
+  for (const int64_t apart : {2, 3, 4, 5, 6, 8, 12, 16}) {
+    for (const int64_t count : {40, 37, 3}) cases.push_back(run_case(apart, count));
+  }
+  expect_interpreters_bits(cases);
+}
+
+// The runs become vectors: nothing is gathered or scattered.
+TEST(Cpu, RunsAreNotGathered) {
+  for (const int64_t apart : {2, 3, 8}) {
+    llvm::LLVMContext context;
+    llvm::Module module("m", context);
+    const Kernel kernel = run_case(apart, 40).kernel;
+    CpuKernelEmitter(module, kernel, 16).run("k");
+    std::string ir;
+    llvm::raw_string_ostream out(ir);
+    module.print(out, nullptr);
+    EXPECT_NE(ir.find("shufflevector"), std::string::npos) << ir;
+    EXPECT_EQ(ir.find("masked.gather"), std::string::npos) << ir;
+    EXPECT_EQ(ir.find("masked.scatter"), std::string::npos) << ir;
+  }
+}
+
+// Elements of less than 32 bits at places that other elements name.
+TEST(Cpu, GathersOfBytesAndWords) {
+  std::vector<Case> cases;
+  for (const std::string_view type : {"s8", "u8", "s16", "u16", "f16", "bf16", "pred"}) {
+    const Kernel kernel =
+        kernel::parse(
+            fmt::format(
+                R"(kernel @k(%x: in {0}[37], %n: in s32[50], %y: out {0}[50]) index s32 grid() {{
+  lanes(%i: 50) {{
+    %a = load %n[%i] : s32
+    %b = max %a, 0 : s32
+    %c = min %b, 36 : s32
+    %v = load %x[%c] : {0}
+    store %v, %y[%i] : {0}
+  }}
+}}
+)",
+                type),
+            "k")
+            .value();
+    Case c = {kernel, kernel::testing::zero_buffers(kernel)};
+    for (int64_t k = 0; k < 37; ++k) {
+      c.buffers[0].set_double(k, static_cast<double>(type == "pred" ? k % 3 % 2 : k * 3 % 37));
+    }
+    for (int64_t k = 0; k < 50; ++k) c.buffers[1].set_integer(k, k * 7 % 37);
+    cases.push_back(std::move(c));
+  }
+  expect_interpreters_bits(cases);
+}
+
 // Sums of private or scratch tiles of all results, from factors of the same or a narrower type.
 Case contract_case(std::string_view factors, std::string_view sums, std::string_view tile,
                    std::string_view a_dims, std::string_view how) {

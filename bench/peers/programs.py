@@ -19,7 +19,7 @@ except ImportError:  # The environment of frameworks/jax has none: PyTorch is le
 
 @dataclasses.dataclass
 class Program:
-    group: str  # rows, contractions, small, scans, convolutions, models
+    group: str  # rows, contractions, small, scans, convolutions, ffts, sorts, models
     name: str
     function: Callable
     arguments: list[Any]
@@ -176,6 +176,51 @@ def convolutions() -> list[Program]:
         Program("convolutions", "max pool 2x2, 56x56x64", pool, [image])]
 
 
+def waves(*shape: int) -> np.ndarray:
+    return (numbers(*shape) + 1j * numbers(*shape, seed=1)).astype(np.complex64)
+
+
+def ffts() -> list[Program]:
+    """Powers of two, lengths with other factors, a prime; batches, real numbers, two dimensions, a major axis."""
+    def of_real(x):
+        return jnp.fft.irfft(jnp.fft.rfft(x))
+    listed = [(f"length {n}", jnp.fft.fft, waves(n)) for n in (64, 360, 1000, 1024, 1021)]
+    listed += [
+        ("length 4096, batch 64", jnp.fft.fft, waves(64, 4096)),
+        ("length 64, batch 4096", jnp.fft.fft, waves(4096, 64)),
+        ("length 256 k", jnp.fft.fft, waves(1 << 18)),
+        ("length 256 k, real", jnp.fft.rfft, numbers(1 << 18)),
+        ("length 1000, real, batch 64, there and back", of_real, numbers(64, 1000)),
+        ("512x512", jnp.fft.fft2, waves(512, 512)),
+        ("512x512, real", jnp.fft.rfft2, numbers(512, 512)),
+        ("512x512 along axis 0", lambda x: jnp.fft.fft(x, axis=0), waves(512, 512)),
+    ]
+    torches = {jnp.fft.fft: "fft", jnp.fft.rfft: "rfft", jnp.fft.fft2: "fft2", jnp.fft.rfft2: "rfft2"}
+    return [Program("ffts", name, function, [argument],
+                    (lambda x, name=torches[function]: getattr(torch.fft, name)(x)) if function in torches else None)
+            for name, function, argument in listed]
+
+
+def sorts() -> list[Program]:
+    """Whole sorts by types and axes, with indices, and the first elements alone."""
+    million, square = numbers(1 << 20), numbers(1000, 1000)
+    small = np.random.default_rng(0).integers(-128, 128, 1 << 20).astype(np.int8)
+    def top(k):
+        return lambda x: lax.top_k(x, k)
+    return [
+        Program("sorts", "sort of 1 M", jnp.sort, [million], lambda x: x.sort().values),
+        Program("sorts", "sort of 64 k", jnp.sort, [numbers(1 << 16)], lambda x: x.sort().values),
+        Program("sorts", "sort of rows 1000x1000", jnp.sort, [square], lambda x: x.sort(-1).values),
+        Program("sorts", "sort of columns 1000x1000", lambda x: jnp.sort(x, 0), [square], lambda x: x.sort(0).values),
+        Program("sorts", "sort of 1 M, i8", jnp.sort, [small], lambda x: x.sort().values),
+        Program("sorts", "argsort of 64 k", jnp.argsort, [numbers(1 << 16)], lambda x: x.argsort()),
+        Program("sorts", "top 40 of 50257", top(40), [numbers(50257)], None),
+        Program("sorts", "top 8 of rows 1000x1000", top(8), [square], None),
+        Program("sorts", "sort of 64 k, the first 100", lambda x: jnp.sort(x)[:100], [numbers(1 << 16)], None),
+        Program("sorts", "median of 64 k", jnp.median, [numbers(1 << 16)], None),
+    ]
+
+
 def models() -> list[Program]:
     def digits(parameters, x, y):
         def loss(parameters):
@@ -208,4 +253,4 @@ def models() -> list[Program]:
 
 
 def all_programs() -> list[Program]:
-    return rows() + contractions() + small() + scans() + convolutions() + models()
+    return rows() + contractions() + small() + scans() + convolutions() + ffts() + sorts() + models()

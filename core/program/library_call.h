@@ -73,8 +73,8 @@ struct Scan {
 
 enum class FftKind : uint8_t { kForward, kInverse, kRealForward, kRealInverse };
 
-/// array -> transforms along the last dimensions, of `lengths`, powers of two: fft. (Others are
-/// expanded to these before.)
+/// array -> transforms along the last dimensions, of `lengths`, powers of two: fft. (Others
+/// are not offered.)
 struct Fft {
   FftKind kind = FftKind::kForward;
   Dims lengths;

@@ -1,8 +1,8 @@
 #include "hlo/decomposition/needs_decomposition.h"
 
 #include <algorithm>
-#include <bit>
 
+#include "hlo/ir/fft_lengths.h"
 #include "hlo/ops/ops.h"
 
 namespace tenon::hlo::decomposition {
@@ -75,8 +75,7 @@ bool needs_decomposition(const Instruction& op) {
   if (op.code() == OpCode::kConcatenate) return op.operand_count() > kMostConcatenated;
   if (op.code() == OpCode::kFft) {
     const I64s& length = op.i64s(AttrKey::fft_length);
-    return !std::all_of(length.begin(), length.end(),
-                        [](int64_t n) { return std::has_single_bit(static_cast<uint64_t>(n)); });
+    return !std::ranges::all_of(length, is_direct_fft_length);
   }
   return op.info().is_decomposable();
 }

@@ -130,7 +130,7 @@ TEST(Compile, TooMuchScratchIsLoweredSmaller) {
   });
   EXPECT_EQ(small.results, whole.results);
   EXPECT_GT(small.compiled, 1);
-  EXPECT_EQ(summary(small.info.placement), "native 0, kernel 8, host 0 of 8");
+  EXPECT_EQ(summary(small.info.placement), "native 0, kernel 7, host 0 of 7");
 }
 
 // A fusion is split; an op that is still declined alone runs on the host.
@@ -289,7 +289,8 @@ TEST(Attempts, OnlyTheDeclinedKernelIsMadeAgain) {
   size_t handed = 0;
   for (const size_t each : backend.batches) handed += each;
   const size_t retried = kernels - 99;
-  EXPECT_LE(handed, 100 + retried + kernels);
+  const size_t blocks = 2;  // of the sort, which need too much scratch memory as well
+  EXPECT_LE(handed, 100 + blocks + retried + kernels);
   EXPECT_GT(compiled->attempts, 1);
   EXPECT_EQ(compiled->lowered_ops, 100 + compiled->attempts - 1);
   // The short sort, at the same source location, is one kernel as before.

@@ -1,6 +1,7 @@
 #include "hlo/lower/library_calls.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "hlo/ir/region.h"
 #include "hlo/lower/elements/prefix_windows.h"
@@ -69,7 +70,8 @@ Call fft(const Instruction& op) {
   program::Fft call;
   call.kind = static_cast<program::FftKind>(op.enumeration<FftType>(AttrKey::fft_type));
   call.lengths = op.i64s(AttrKey::fft_length);
-  return call;
+  const auto direct = [](int64_t n) { return std::has_single_bit(static_cast<uint64_t>(n)); };
+  return std::ranges::all_of(call.lengths, direct) ? Call(std::move(call)) : Call();
 }
 
 // The numbers of a short list, or nothing.

@@ -5,7 +5,7 @@
 #include "hlo/lower/kernel_maker.h"
 #include "hlo/lower/library_calls.h"
 #include "hlo/lower/schedules/control_form.h"
-#include "hlo/lower/schedules/row_passes.h"
+#include "hlo/lower/schedules/own_kernels.h"
 #include "hlo/lower/schedules/schedules.h"
 #include "hlo/lower/schedules/workgroup.h"
 
@@ -104,6 +104,7 @@ Status lower_into(LoweredOp& lowered, const Instruction& op, TuningParameters& t
   if (const KernelsFunction kernels = op.info().kernels; kernels != nullptr) {
     return has_no_elements(op.result_type()) ? Status() : kernels(lowered, op, tuning, limits);
   }
+  if (is_selection(op)) return lower_selection(lowered, op, tuning, limits);
   const bool control = is_control(op.code());
   const ControlForm form = control ? control_form(op, limits) : ControlForm::kLane;
   if (form == ControlForm::kWorkgroup) {

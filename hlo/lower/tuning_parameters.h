@@ -33,6 +33,22 @@ inline constexpr TuningParameterInfo kLanes = {
     "lanes", "elements per workgroup, one per lane", 1024, {1, 3, 32, 1000}};
 inline constexpr TuningParameterInfo kRowScratch = {
     "row_scratch", "whether values of a row that several passes need stay in scratch memory"};
+inline constexpr TuningParameterInfo kFftPoints = {
+    "fft_points", "the maximum length of an fft in scratch memory", 1 << 20, {2, 30, 100}};
+inline constexpr TuningParameterInfo kFftLines = {
+    "fft_lines", "transforms of an fft in a workgroup", 1024, {1, 3, 16}};
+inline constexpr TuningParameterInfo kSelectionGroups = {
+    "selection_groups",
+    "groups of a row of which the first elements are selected",
+    4096,
+    {1, 2, 8, 64}};
+inline constexpr TuningParameterInfo kSortBlock = {
+    "sort_block",
+    "elements of a long row that a workgroup sorts in scratch memory",
+    1 << 16,
+    {64, 128, 1024}};
+inline constexpr TuningParameterInfo kSortCounts = {
+    "sort_counts", "whether rows of integers of at most 8 bits are sorted by counting"};
 inline constexpr TuningParameterInfo kScatterAtomic = {
     "scatter_atomic", "whether updates of a scatter run in parallel, as atomics"};
 inline constexpr TuningParameterInfo kScatterUnique = {

@@ -38,6 +38,9 @@ constexpr Pass kPasses[] = {
      recognize_idioms},
     {"flatten-fusions", "Fusions within fusions become the ops that they consist of.",
      plain<flatten_fusions>},
+    {"first-elements",
+     "Sorts of which the first elements alone are used become fusions with their slices.",
+     plain<first_elements>},
     {"fusion", "Elementwise ops, and reductions of what they give, become fusions.", fuse_elements},
     {"order-updates", "Moves readers of an array before its in-place updates.",
      plain<order_updates>},
@@ -48,8 +51,9 @@ constexpr Pass kPasses[] = {
 constexpr std::string_view kLoweringPasses[] = {"inline-calls", "decompose", "flatten-fusions",
                                                 "dce"};
 constexpr std::string_view kOptimizingPasses[] = {
-    "inline-calls",    "decompose", "simplify",      "recognize-idioms",
-    "flatten-fusions", "fusion",    "order-updates", "dce"};
+    "inline-calls",     "decompose",       "simplify",
+    "recognize-idioms", "flatten-fusions", "first-elements",
+    "fusion",           "order-updates",   "dce"};
 
 }  // namespace
 

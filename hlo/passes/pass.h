@@ -88,6 +88,7 @@ Result<bool> recognize_idioms(Module& module, const PassOptions& options = {});
 /// Makes fusions of elementwise ops, reductions of their results, and ops that only move elements
 /// for them.
 Result<bool> fuse_elements(Module& module, const PassOptions& options = {});
+Result<bool> first_elements(Module& module);
 /// Replaces fusions within fusions by the ops that they consist of.
 Result<bool> flatten_fusions(Module& module);
 /// Moves readers of an array before its in-place updates where dependencies allow it.

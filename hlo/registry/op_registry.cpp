@@ -9,7 +9,7 @@
 #include "hlo/inference/infer.h"
 #include "hlo/lower/elements/rules.h"
 #include "hlo/lower/library_calls.h"
-#include "hlo/lower/schedules/row_passes.h"
+#include "hlo/lower/schedules/own_kernels.h"
 #include "hlo/ops/ops.h"
 #include "hlo/sample/sampler.h"
 

@@ -18,8 +18,9 @@ namespace {
 
 constexpr int64_t kWidest = 64;            // lanes
 constexpr size_t kMostNodesAbreast = 120;  // for vectors of several registers
-constexpr size_t kMostNodes = 4000;        // in vectors
-constexpr size_t kMostUnrolled = 16;       // iterations of an unrolled loop
+constexpr size_t kMostAccessesAbreast = 12;
+constexpr size_t kMostNodes = 4000;   // in vectors
+constexpr size_t kMostUnrolled = 16;  // iterations of an unrolled loop
 constexpr size_t kMostNodesUnrolled = 400;
 constexpr size_t kMostNodesTwice = 200;  // for a loop without a mask in addition to the masked one
 
@@ -45,7 +46,8 @@ CpuKernelEmitter::VectorPlan CpuKernelEmitter::plan_of(const Node& n) {
   int64_t lanes = vector_bytes_ / element;
   // Operations on several registers overlap, if there are enough registers.
   if (n.op == OpCode::kLanes && varying.nodes() <= kMostNodesAbreast) {
-    lanes *= vector_bytes_ >= 64 ? 4 : 2;
+    const bool many = varying.accesses() > kMostAccessesAbreast;
+    lanes *= many ? 1 : vector_bytes_ >= 64 ? 4 : 2;
   }
   plan.width = std::max<int64_t>(std::min({lanes, most, kWidest}), 1);
   return plan;

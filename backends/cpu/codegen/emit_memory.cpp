@@ -63,12 +63,36 @@ CpuKernelEmitter::Address CpuKernelEmitter::address(kernel::MemoryId memory, con
   const bool narrow = m.span() < INT32_MAX && std::abs(stride) < (INT32_MAX - m.span()) / width_;
   llvm::Type* const integer = narrow ? b_.getInt32Ty() : b_.getInt64Ty();
   Value* places = steps(integer, stride);
+  // Bytes and words are gathered as the aligned 32 bits that they are part of: there are no other
+  // gathers, and a branch for each lane would replace them.
+  const bool in_words = narrow && storage_bytes(m.type) < 4;
+  if (in_words) {
+    places = b_.CreateAdd(places, b_.CreateVectorSplat(static_cast<unsigned>(width_),
+                                                       b_.CreateTrunc(offset, integer)));
+  }
   for (const auto& [vector, by] : vectors) {
     Value* const wide = b_.CreateSExtOrTrunc(vector, places->getType());
     Value* const factor = llvm::ConstantInt::getSigned(places->getType(), by);
     places = b_.CreateAdd(places, b_.CreateMul(wide, factor));
   }
-  return {b_.CreateGEP(element, base, places), 0, true};
+  Address where = {b_.CreateGEP(element, in_words ? memories_[memory] : base, places), 0, true};
+  if (in_words) {
+    where.base = memories_[memory];
+    where.places = places;
+  }
+  return where;
+}
+
+CpuKernelEmitter::Value* CpuKernelEmitter::scalar_address(const Node& n, size_t first) {
+  const Memory& m = kernel_.memory(n.memories[0]);
+  const Dims strides = m.resolved_strides();
+  Value* offset = number(0);
+  for (size_t d = 0; d < strides.size(); ++d) {
+    Value* const index = wide_of(form(n.operands[first + d]));
+    offset = b_.CreateAdd(offset, b_.CreateMul(index, number(strides[d]), "", false, true), "",
+                          false, true);
+  }
+  return b_.CreateGEP(codegen::memory_type_of(context_, m.type), memories_[n.memories[0]], offset);
 }
 
 CpuKernelEmitter::Value* CpuKernelEmitter::mask_or_all() {
@@ -86,6 +110,25 @@ CpuKernelEmitter::Value* CpuKernelEmitter::lowest(const Address& where, llvm::Ty
                           : where.pointer;
 }
 
+// Memories are aligned to more than 32 bits, so that the bits beside an element can be read too.
+CpuKernelEmitter::Value* CpuKernelEmitter::gathered_in_words(const Address& where,
+                                                             llvm::Type* element) {
+  const unsigned bits = element->getScalarSizeInBits();
+  llvm::Type* const type = where.places->getType();
+  const auto splat = [&](uint64_t value) { return llvm::ConstantInt::get(type, value); };
+  const unsigned shift = bits == 8 ? 2 : 1;
+  Value* const words =
+      b_.CreateGEP(b_.getInt32Ty(), where.base, b_.CreateLShr(where.places, splat(shift)));
+  Value* const gathered = b_.CreateMaskedGather(type, words, llvm::Align(4), mask_or_all(),
+                                                llvm::Constant::getNullValue(type));
+  Value* const within = b_.CreateAnd(where.places, splat((1U << shift) - 1));
+  Value* const shifted = b_.CreateLShr(gathered, b_.CreateMul(within, splat(bits)));
+  const auto width = static_cast<unsigned>(width_);
+  Value* const narrow =
+      b_.CreateTrunc(shifted, llvm::FixedVectorType::get(b_.getIntNTy(bits), width));
+  return b_.CreateBitCast(narrow, llvm::FixedVectorType::get(element, width));
+}
+
 void CpuKernelEmitter::load(const Node& n) {
   if (!provided_.empty()) {
     const auto found = provided_.find(static_cast<kernel::NodeId>(&n - kernel_.nodes.data()));
@@ -99,7 +142,9 @@ void CpuKernelEmitter::load(const Node& n) {
   const llvm::Align align = align_of(n.type);
   auto* const vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(width_));
   Value* value = nullptr;
-  if (where.scattered) {
+  if (where.places != nullptr) {
+    value = gathered_in_words(where, element);
+  } else if (where.scattered) {
     value = b_.CreateMaskedGather(vector, where.pointer, align, mask_or_all(),
                                   llvm::Constant::getNullValue(vector));
   } else if (where.stride == 0 || width_ == 1) {

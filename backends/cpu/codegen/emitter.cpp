@@ -126,6 +126,8 @@ CpuKernelEmitter::Many CpuKernelEmitter::block(kernel::BlockId id) {
     if (width_ == 1 && kernel::is_scalar_op(node.op) && kernel::is_math(node.op)) {
       math_at_once(nodes, i, done);
     }
+    const bool accesses = node.op == OpCode::kLoad || node.op == OpCode::kStore;
+    if (accesses && joined(nodes, i, done)) continue;
     if (!done.contains(nodes[i])) statement(node);
   }
   return {};

@@ -187,6 +187,9 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
     Value* pointer = nullptr;  ///< The address of lane 0, or a vector with that of every lane.
     int64_t stride = 0;        ///< From lane to lane, in elements: 0, 1 or -1.
     bool scattered = false;    ///< `pointer` is a vector.
+    /// The memory of scattered elements of less than 32 bits, and their places in it.
+    Value* base = nullptr;
+    Value* places = nullptr;
   };
   Address address(kernel::MemoryId memory, const Ids& indices, size_t first);
   void load(const kernel::Node& n) override;
@@ -200,7 +203,32 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
   /// The lowest address of the lanes, where a vector in memory begins: with a stride of -1 that of
   /// the last lane.
   Value* lowest(const Address& where, llvm::Type* element);
-  Value* gathered(const Address& where, llvm::Type* element);
+  Value* gathered_in_words(const Address& where, llvm::Type* element);
+
+  // --- emit_runs.cpp
+  /// The place of an access, in elements from the start of its memory: factors of values, plus a
+  /// constant.
+  struct Offset {
+    std::map<kernel::ValueId, int64_t> terms;
+    int64_t constant = 0;
+  };
+  void add_terms(kernel::ValueId value, int64_t factor, Offset& offset) const;
+  Offset offset_of(const kernel::Node& n) const;
+  int64_t apart(const kernel::Node& n);
+  /// A load or store and those that follow it, for the `size` elements from its own on;
+  /// nothing unless they are complete.
+  std::vector<kernel::NodeId> run_of(const std::vector<kernel::NodeId>& nodes, size_t first,
+                                     int64_t size) const;
+  /// Emits the load or store at `first` together with those that access the elements between its
+  /// lanes, and adds them to `done`; false, without emitting code, if there are none.
+  bool joined(const std::vector<kernel::NodeId>& nodes, size_t first,
+              std::set<kernel::NodeId>& done);
+  void load_run(const std::vector<kernel::NodeId>& run, int64_t stride);
+  void store_run(const std::vector<kernel::NodeId>& run);
+  /// The mask of vector `piece` of the `count` that the lanes access together; null: all lanes.
+  Value* mask_of_piece(size_t piece, size_t count, bool backwards);
+  /// The address of lane 0; operands from `first` on are the indices.
+  Value* scalar_address(const kernel::Node& n, size_t first);
 
   const int64_t vector_bytes_;
   BasicBlock* exit_ = nullptr;

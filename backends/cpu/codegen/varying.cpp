@@ -25,6 +25,7 @@ Varying::Varying(const kernel::Kernel& kernel, const Node& statement, ValueId la
   do {
     changed_ = false;
     nodes_ = 0;
+    accesses_ = 0;
     if (statement.op == OpCode::kReduce) {
       reduce(statement);
     } else if (statement.op == OpCode::kScan) {
@@ -93,6 +94,7 @@ void Varying::loop(const Node& n) {
 }
 
 void Varying::node(const Node& n) {
+  if (n.op == OpCode::kLoad || n.op == OpCode::kStore) ++accesses_;
   nodes_ += kernel::is_scalar_op(n.op) && kernel::is_math(n.op) ? kMathNodes : 1;
   visit(n, kernel::Overloads{
                [&](kernel::OnScalar) { set(n.results[0], any(n.operands)); },

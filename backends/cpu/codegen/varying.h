@@ -23,6 +23,8 @@ class Varying {
   int64_t widest() const { return widest_; }
   /// The number of operations within.
   size_t nodes() const { return nodes_; }
+  /// The number of loads and stores within.
+  size_t accesses() const { return accesses_; }
 
  private:
   void block(kernel::BlockId id);
@@ -42,6 +44,7 @@ class Varying {
   bool together_ = true;
   int64_t widest_ = 0;
   size_t nodes_ = 0;
+  size_t accesses_ = 0;
 };
 
 }  // namespace tenon::cpu

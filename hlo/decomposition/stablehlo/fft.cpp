@@ -1,9 +1,10 @@
-// Fourier transforms of any length, from transforms of power-of-two lengths.
+// Fourier transforms of any length, from transforms of lengths that lowering takes as they are.
 #include <bit>
 #include <complex>
 
 #include "core/base/roots_of_unity.h"
 #include "hlo/decomposition/decomposition_util.h"
+#include "hlo/ir/fft_lengths.h"
 
 namespace tenon::hlo::decomposition {
 namespace {
@@ -46,7 +47,7 @@ Value along_last(Builder& b, ElementType type, const Complexes& numbers, const D
                             {static_cast<int64_t>(dims.size()) - 1});
 }
 
-Value power_of_two(Builder& b, Value x, FftType type) {
+Value direct(Builder& b, Value x, FftType type) {
   const int64_t n = b.ok() ? x.type().dims().back() : 0;
   return b.make(OpCode::kFft, {x},
                 {{AttrKey::fft_type, EnumAttr{EnumKind::kFftType, static_cast<uint8_t>(type)}},
@@ -79,9 +80,8 @@ Value bluestein(Builder& b, Value x, bool inverse) {
   const Value signal = b.pad(b.mul(x, w), b.scalar(type, 0), low, high);
   Dims wide = dims;
   wide.back() = static_cast<int64_t>(padded);
-  const Value product =
-      b.mul(power_of_two(b, signal, FftType::kFft), along_last(b, type, kernel, wide));
-  const Value convolved = b.slice(power_of_two(b, product, FftType::kIfft), low, dims);
+  const Value product = b.mul(direct(b, signal, FftType::kFft), along_last(b, type, kernel, wide));
+  const Value convolved = b.slice(direct(b, product, FftType::kIfft), low, dims);
   const Value result = b.mul(convolved, w);
   return inverse ? b.div(result, b.splat_like(result, static_cast<double>(n))) : result;
 }
@@ -98,9 +98,8 @@ Value along(Builder& b, Value x, int64_t axis, bool inverse) {
   const bool last = axis == rank - 1;
   if (!last) x = b.transpose(x, exchange);
   if (!b.ok()) return x;
-  x = std::has_single_bit(static_cast<uint64_t>(n))
-          ? power_of_two(b, x, inverse ? FftType::kIfft : FftType::kFft)
-          : bluestein(b, x, inverse);
+  x = is_direct_fft_length(n) ? direct(b, x, inverse ? FftType::kIfft : FftType::kFft)
+                              : bluestein(b, x, inverse);
   return last ? x : b.transpose(x, exchange);
 }
 

@@ -10,6 +10,7 @@
 #include "hlo/lower/elements/emitter.h"
 #include "hlo/lower/kernel_maker.h"
 #include "hlo/lower/schedules/control_form.h"
+#include "hlo/lower/schedules/own_kernels.h"
 
 namespace tenon::hlo::lower {
 namespace {
@@ -184,7 +185,7 @@ Status ModuleLowering::control(const Instruction& op) {
 // Lowers a fusion as a whole, or op by op if some op has no element rule or the fusion would be too
 // large.
 Status ModuleLowering::fusion(const Instruction& op) {
-  if (is_elemental(op) && fallback_level(op) < LowerOptions::kPerOpLevel) {
+  if ((is_elemental(op) || is_selection(op)) && fallback_level(op) < LowerOptions::kPerOpLevel) {
     Status status = kernels(op);
     if (status.code() != ErrorCode::kResourceExhausted) return status;
   }

@@ -9,7 +9,7 @@
 #include <algorithm>
 
 #include "hlo/lower/elements/index_math.h"
-#include "hlo/lower/schedules/row_passes.h"
+#include "hlo/lower/schedules/own_kernels.h"
 
 namespace tenon::hlo::lower {
 namespace {

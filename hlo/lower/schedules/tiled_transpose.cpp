@@ -60,8 +60,11 @@ class TransposeKernel {
     Values start = b.grid(grid);
     start[along] = b.mul(start[along], b.index(tile_along_));
     start[across] = b.mul(start[across], b.index(tile_across_));
-    std::vector<MemoryId> tiles;
-    for (const Transposed& t : transposes) tiles.push_back(tile(*t.op, start));
+    std::vector<Tile> tiles;
+    for (const Transposed& t : transposes) {
+      const bool complex = is_complex(t.op->result_type().element_type());
+      tiles.push_back(complex ? tile_of_parts(*t.op, start, across) : tile(*t.op, start));
+    }
     b.lanes({tile_across_, tile_along_}, [&](const Values& lane) {
       Values index = start;
       index[across] = b.add(start[across], lane[0]);
@@ -72,7 +75,8 @@ class TransposeKernel {
           [&] {
             for (size_t i = 0; i < transposes.size(); ++i) {
               const Instruction& op = *transposes[i].op;
-              const Element x = maker_.e().load(tiles[i], op.result_type(), {lane[1], lane[0]});
+              Element x = {b.load(tiles[i].re, {lane[1], lane[0]})};
+              if (tiles[i].im != kernel::kNone) x.im = b.load(tiles[i].im, {lane[1], lane[0]});
               maker_.e().provide(op, index, {x});
             }
             store_results(maker_, fused_, all, memories, index);
@@ -82,32 +86,59 @@ class TransposeKernel {
 
  private:
   // A tile of the operand: as many rows as the tile is long, padded by one element so that neither
-  // direction of access always hits the same memory bank.
-  MemoryId tile(const Instruction& op, const Values& start) {
+  // direction of access always hits the same memory bank. Parts of complex numbers lie apart, so
+  // that each is contiguous.
+  struct Tile {
+    MemoryId re = kernel::kNone;
+    MemoryId im = kernel::kNone;
+  };
+
+  MemoryId scratch(const Instruction& op) {
+    const ElementType type = op.result_type().element_type();
+    const Type part = Type::tensor(is_complex(type) ? complex_part(type) : type, {});
+    return maker_.b().scratch("tile", memory_type(part), {tile_along_, tile_across_ + 1});
+  }
+
+  // The place in the operand of element `index` of the result.
+  static Values place_of(const Instruction& op, const Values& index) {
+    const I64s& permutation = op.i64s(AttrKey::permutation);
+    Values place(permutation.size());
+    for (size_t d = 0; d < permutation.size(); ++d) {
+      place[static_cast<size_t>(permutation[d])] = index[d];
+    }
+    return place;
+  }
+
+  Tile tile(const Instruction& op, const Values& start) {
     kernel::Builder& b = maker_.b();
     const ElementEmitter& e = maker_.e();
     const I64s& permutation = op.i64s(AttrKey::permutation);
-    const Type type =
-        Type::tensor(op.result_type().element_type(), {tile_along_, tile_across_ + 1});
-    const MemoryId tile = b.scratch("tile", memory_type(type), memory_dims(type));
-    Values from(permutation.size());
-    for (size_t d = 0; d < permutation.size(); ++d) {
-      from[static_cast<size_t>(permutation[d])] = start[d];
-    }
-    Dims box = {tile_along_, tile_across_};
-    Values to = {b.index(0), b.index(0)};
-    std::vector<uint32_t> to_by = {0, 1};
-    std::vector<uint32_t> from_by = {static_cast<uint32_t>(permutation.back()),
-                                     static_cast<uint32_t>(permutation.size() - 1)};
-    if (is_complex(op.result_type().element_type())) {
-      box.push_back(2);
-      to.push_back(b.index(0));
-      from.push_back(b.index(0));
-      to_by.push_back(2);
-      from_by.push_back(static_cast<uint32_t>(permutation.size()));
-    }
-    b.copy(box, tile, to, to_by, e.memory_of(e.resolve(op.operand(0))), from, from_by,
-           b.constant(memory_type(type), 0));
+    const MemoryId tile = scratch(op);
+    b.copy(
+        {tile_along_, tile_across_}, tile, {b.index(0), b.index(0)}, {0, 1},
+        e.memory_of(e.resolve(op.operand(0))), place_of(op, start),
+        {static_cast<uint32_t>(permutation.back()), static_cast<uint32_t>(permutation.size() - 1)},
+        b.constant(memory_type(op.result_type()), 0));
+    return {tile};
+  }
+
+  Tile tile_of_parts(const Instruction& op, const Values& start, size_t across) {
+    kernel::Builder& b = maker_.b();
+    const Tile tile = {scratch(op), scratch(op)};
+    const Dims& dims = op.result_type().dims();
+    b.lanes({tile_along_, tile_across_}, [&](const Values& lane) {
+      Values index = start;
+      index.back() = b.add(index.back(), lane[0]);
+      index[across] = b.add(index[across], lane[1]);
+      if_inside(
+          b,
+          {{index.back(), dims.back(), tile_along_}, {index[across], dims[across], tile_across_}},
+          [&] {
+            const Element x = maker_.e().element(op.operand(0), place_of(op, index));
+            b.store(x.re, tile.re, lane);
+            b.store(x.im, tile.im, lane);
+          });
+    });
     return tile;
   }
 

@@ -1,0 +1,237 @@
+// Accesses of lanes that lie a few elements apart, where other accesses of the block fill the gaps:
+// the parts of complex numbers, the results of a butterfly. Together they are vectors of adjacent
+// elements, which shuffles take apart or join.
+#include <algorithm>
+#include <cstdlib>
+#include <ranges>
+
+#include "backends/cpu/codegen/emitter.h"
+#include "backends/llvm/operations.h"
+
+namespace tenon::cpu {
+
+using kernel::Node;
+using kernel::NodeId;
+using kernel::OpCode;
+using kernel::ValueId;
+
+namespace {
+
+constexpr int64_t kMostApart = 16;      // elements from lane to lane
+constexpr size_t kMostNodesAhead = 80;  // that a run may span
+
+llvm::Align alignment_of(ElementType type) { return llvm::Align(storage_bytes(type)); }
+
+// Elements x[0] y[0] x[1] y[1] … of equally many vectors each, as vectors.
+std::vector<llvm::Value*> interleaved(llvm::IRBuilder<>& b, const std::vector<llvm::Value*>& x) {
+  const size_t count = x.size();
+  if (count == 1) return x;
+  const auto width =
+      static_cast<size_t>(llvm::cast<llvm::FixedVectorType>(x[0]->getType())->getNumElements());
+  std::vector<llvm::Value*> result;
+  if (count % 2 == 0) {
+    std::vector<llvm::Value*> sides[2];
+    for (size_t i = 0; i < count; ++i) sides[i % 2].push_back(x[i]);
+    for (std::vector<llvm::Value*>& side : sides) side = interleaved(b, side);
+    for (size_t i = 0; i < count; ++i) {
+      std::vector<int> which;
+      for (size_t l = 0; l < width; ++l) {
+        which.push_back(static_cast<int>(l % 2 * width + (i % 2 * width + l) / 2));
+      }
+      result.push_back(b.CreateShuffleVector(sides[0][i / 2], sides[1][i / 2], which));
+    }
+    return result;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    llvm::Value* piece = x[0];
+    for (size_t from = 1; from < count; ++from) {
+      std::vector<int> which;
+      for (size_t l = 0; l < width; ++l) {
+        const size_t place = i * width + l;
+        const size_t lane = place / count;
+        const bool taken = place % count == from;
+        const size_t before = from == 1 ? lane : l;
+        which.push_back(static_cast<int>(taken ? width + lane : before));
+      }
+      piece = b.CreateShuffleVector(piece, x[from], which);
+    }
+    result.push_back(piece);
+  }
+  return result;
+}
+
+// Elements `first`, `first` + count, … of the elements of `pieces`, count vectors; in reverse order
+// if `backwards`.
+llvm::Value* taken_apart(llvm::IRBuilder<>& b, const std::vector<llvm::Value*>& pieces,
+                         size_t first, bool backwards) {
+  const size_t count = pieces.size();
+  const auto width = static_cast<size_t>(
+      llvm::cast<llvm::FixedVectorType>(pieces[0]->getType())->getNumElements());
+  llvm::Value* result = pieces[0];
+  for (size_t from = 1; from < count; ++from) {
+    std::vector<int> which;
+    for (size_t l = 0; l < width; ++l) {
+      const size_t place = (backwards ? width - 1 - l : l) * count + first;
+      const bool taken = place / width == from;
+      const size_t before = from == 1 ? place % width : l;
+      which.push_back(static_cast<int>(taken ? width + place % width : before));
+    }
+    result = b.CreateShuffleVector(result, pieces[from], which);
+  }
+  return result;
+}
+
+}  // namespace
+
+void CpuKernelEmitter::add_terms(ValueId value, int64_t factor, Offset& offset) const {
+  const kernel::Value& v = kernel_.value(value);
+  if (v.kind == kernel::ValueKind::kConstant) {
+    const auto bits =
+        v.type == ElementType::kS32 ? static_cast<int32_t>(v.bits) : static_cast<int64_t>(v.bits);
+    offset.constant += factor * bits;
+    return;
+  }
+  const bool computed = v.kind == kernel::ValueKind::kResult && !ranges_.may_overflow(value);
+  const Node* const n = computed ? &kernel_.node(v.node) : nullptr;
+  if (n != nullptr && (n->op == OpCode::kAdd || n->op == OpCode::kSub)) {
+    add_terms(n->operands[0], factor, offset);
+    return add_terms(n->operands[1], n->op == OpCode::kAdd ? factor : -factor, offset);
+  }
+  if (n != nullptr && n->op == OpCode::kMul) {
+    for (const size_t i : {0, 1}) {
+      Offset by;
+      add_terms(n->operands[i], 1, by);
+      if (by.terms.empty()) return add_terms(n->operands[1 - i], factor * by.constant, offset);
+    }
+  }
+  if ((offset.terms[value] += factor) == 0) offset.terms.erase(value);
+}
+
+CpuKernelEmitter::Offset CpuKernelEmitter::offset_of(const Node& n) const {
+  const size_t first = n.op == OpCode::kStore ? 1 : 0;
+  const Dims strides = kernel_.memory(n.memories[0]).resolved_strides();
+  Offset offset;
+  for (size_t d = 0; d < strides.size(); ++d) {
+    add_terms(n.operands[first + d], strides[d], offset);
+  }
+  return offset;
+}
+
+// Elements from lane to lane; 0 if that is not constant.
+int64_t CpuKernelEmitter::apart(const Node& n) {
+  const size_t first = n.op == OpCode::kStore ? 1 : 0;
+  const Dims strides = kernel_.memory(n.memories[0]).resolved_strides();
+  int64_t stride = 0;
+  for (size_t d = 0; d < strides.size(); ++d) {
+    const Lanes at = form(n.operands[first + d]);
+    if (at.vector != nullptr) return 0;
+    stride += at.stride * strides[d];
+  }
+  return stride;
+}
+
+std::vector<NodeId> CpuKernelEmitter::run_of(const std::vector<NodeId>& nodes, size_t first,
+                                             int64_t size) const {
+  const Node& begin = kernel_.node(nodes[first]);
+  const Offset start = offset_of(begin);
+  std::vector<NodeId> run(static_cast<size_t>(size), kernel::kNone);
+  run[0] = nodes[first];
+  size_t found = 1;
+  const size_t end = std::min(nodes.size(), first + kMostNodesAhead);
+  for (size_t i = first + 1; i < end && found < run.size(); ++i) {
+    const Node& n = kernel_.node(nodes[i]);
+    if (kernel::is_scalar_op(n.op) && !kernel::is_math(n.op)) continue;
+    if (n.op != begin.op) break;
+    const bool comparable = n.memories[0] == begin.memories[0] && n.type == begin.type;
+    if (!comparable && n.op == OpCode::kLoad) continue;
+    if (!comparable) break;
+    const Offset offset = offset_of(n);
+    if (offset.terms != start.terms) {
+      if (n.op == OpCode::kLoad) continue;
+      break;
+    }
+    const int64_t behind = offset.constant - start.constant;
+    if (behind <= 0 || behind >= size) continue;
+    if (run[static_cast<size_t>(behind)] != kernel::kNone) break;
+    run[static_cast<size_t>(behind)] = nodes[i];
+    ++found;
+  }
+  return found == run.size() ? run : std::vector<NodeId>();
+}
+
+CpuKernelEmitter::Value* CpuKernelEmitter::mask_of_piece(size_t piece, size_t count,
+                                                         bool backwards) {
+  if (mask_ == nullptr) return nullptr;
+  std::vector<int> which;
+  const auto width = static_cast<size_t>(width_);
+  for (size_t l = 0; l < width; ++l) {
+    const size_t lane = (piece * width + l) / count;
+    which.push_back(static_cast<int>(backwards ? width - 1 - lane : lane));
+  }
+  return b_.CreateShuffleVector(mask_, which);
+}
+
+bool CpuKernelEmitter::joined(const std::vector<NodeId>& nodes, size_t first,
+                              std::set<NodeId>& done) {
+  const Node& n = kernel_.node(nodes[first]);
+  if (width_ == 1 || is_pred(n.type) || (n.op == OpCode::kLoad && !provided_.empty())) return false;
+  const int64_t stride = apart(n);
+  const int64_t size = std::abs(stride);
+  if (size < 2 || size > kMostApart || (stride < 0 && n.op == OpCode::kStore)) return false;
+  const std::vector<NodeId> run = run_of(nodes, first, size);
+  if (run.empty()) return false;
+  if (n.op == OpCode::kLoad) {
+    load_run(run, stride);
+  } else {
+    // Values of the later stores are computed first.
+    const auto last = std::ranges::find_first_of(nodes | std::views::reverse, run);
+    for (size_t i = first; nodes[i] != *last; ++i) {
+      if (!kernel::is_scalar_op(kernel_.node(nodes[i]).op)) continue;
+      statement(kernel_.node(nodes[i]));
+      done.insert(nodes[i]);
+    }
+    store_run(run);
+  }
+  done.insert(run.begin(), run.end());
+  return true;
+}
+
+void CpuKernelEmitter::load_run(const std::vector<NodeId>& run, int64_t stride) {
+  const Node& n = kernel_.node(run[0]);
+  llvm::Type* const element = codegen::memory_type_of(context_, n.type);
+  auto* const vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(width_));
+  Value* from = scalar_address(n, 0);
+  if (stride < 0) from = b_.CreateGEP(element, from, number(stride * (width_ - 1)));
+  std::vector<Value*> pieces;
+  for (size_t i = 0; i < run.size(); ++i) {
+    Value* const place = b_.CreateGEP(element, from, number(static_cast<int64_t>(i) * width_));
+    Value* const mask = mask_of_piece(i, run.size(), stride < 0);
+    pieces.push_back(
+        mask == nullptr
+            ? static_cast<Value*>(b_.CreateAlignedLoad(vector, place, alignment_of(n.type)))
+            : b_.CreateMaskedLoad(vector, place, alignment_of(n.type), mask,
+                                  llvm::Constant::getNullValue(vector)));
+  }
+  for (size_t i = 0; i < run.size(); ++i) {
+    values_[kernel_.node(run[i]).results[0]] = {nullptr, taken_apart(b_, pieces, i, stride < 0), 0};
+  }
+}
+
+void CpuKernelEmitter::store_run(const std::vector<NodeId>& run) {
+  const Node& n = kernel_.node(run[0]);
+  llvm::Type* const element = codegen::memory_type_of(context_, n.type);
+  Value* const to = scalar_address(n, 1);
+  std::vector<Value*> values;
+  for (const NodeId each : run) values.push_back(vector_of(form(kernel_.node(each).operands[0])));
+  const std::vector<Value*> pieces = interleaved(b_, values);
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    Value* const place = b_.CreateGEP(element, to, number(static_cast<int64_t>(i) * width_));
+    if (Value* const mask = mask_of_piece(i, run.size(), false)) {
+      b_.CreateMaskedStore(pieces[i], place, alignment_of(n.type), mask);
+    } else {
+      b_.CreateAlignedStore(pieces[i], place, alignment_of(n.type));
+    }
+  }
+}
+
+}  // namespace tenon::cpu
