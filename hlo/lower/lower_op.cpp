@@ -104,7 +104,7 @@ Status lower_into(LoweredOp& lowered, const Instruction& op, TuningParameters& t
   if (const KernelsFunction kernels = op.info().kernels; kernels != nullptr) {
     return has_no_elements(op.result_type()) ? Status() : kernels(lowered, op, tuning, limits);
   }
-  if (is_selection(op)) return lower_selection(lowered, op, tuning, limits);
+  if (sort_of_selection(op) != nullptr) return lower_selection(lowered, op, tuning, limits);
   const bool control = is_control(op.code());
   const ControlForm form = control ? control_form(op, limits) : ControlForm::kLane;
   if (form == ControlForm::kWorkgroup) {

@@ -185,7 +185,12 @@ Status ModuleLowering::control(const Instruction& op) {
 // Lowers a fusion as a whole, or op by op if some op has no element rule or the fusion would be too
 // large.
 Status ModuleLowering::fusion(const Instruction& op) {
-  if ((is_elemental(op) || is_selection(op)) && fallback_level(op) < LowerOptions::kPerOpLevel) {
+  bool selects = false;
+  if (const Instruction* const sort = sort_of_selection(op)) {
+    TENON_ASSIGN(const bool sorts, takes_inner(op, *sort));
+    selects = !sorts;
+  }
+  if ((is_elemental(op) || selects) && fallback_level(op) < LowerOptions::kPerOpLevel) {
     Status status = kernels(op);
     if (status.code() != ErrorCode::kResourceExhausted) return status;
   }

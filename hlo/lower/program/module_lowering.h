@@ -59,6 +59,8 @@ class ModuleLowering {
   LowerLimits limits_for(const Instruction& op) const;
   Result<LoweredOp> lowered(const Instruction& op);
   Result<std::optional<program::LibraryCallStep>> taken_call(const Instruction& op);
+  /// Whether the backend takes an op of the fusion by a library call.
+  Result<bool> takes_inner(const Instruction& fusion, const Instruction& op) const;
   /// By a library call that the backend takes, or by kernels.
   Status compute(const Instruction& op);
   Status composite(const Instruction& op);

@@ -98,6 +98,14 @@ Result<std::optional<program::LibraryCallStep>> ModuleLowering::taken_call(const
   return step;
 }
 
+Result<bool> ModuleLowering::takes_inner(const Instruction& fusion, const Instruction& op) const {
+  const auto site = options_.takes_call ? call_site_of(op) : std::nullopt;
+  if (!site) return false;
+  const auto next = static_cast<SequenceId>(program_.sequences.size());
+  return options_.takes_call(
+      {site->call, site->operands, site->results, site->constant, number_of(fusion), next});
+}
+
 Status ModuleLowering::compute(const Instruction& op) {
   TENON_ASSIGN(auto step, taken_call(op));
   if (!step) return kernels(op);

@@ -21,7 +21,8 @@ Status lower_scatter(LoweredOp& lowered, const Instruction& op, TuningParameters
 /// The kind of a fusion of one sort, slices of the first elements of its rows, equally many of each
 /// result, and iotas that it sorts.
 inline constexpr std::string_view kSelectionKind = "first";
-bool is_selection(const Instruction& op);
+/// The sort of such a fusion; null for other ops.
+const Instruction* sort_of_selection(const Instruction& op);
 /// An error of kResourceExhausted if there is not enough scratch memory.
 Status lower_selection(LoweredOp& lowered, const Instruction& fusion, TuningParameters& tuning,
                        const LowerLimits& limits);

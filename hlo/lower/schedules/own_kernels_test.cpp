@@ -12,6 +12,7 @@
 #include "hlo/import/import.h"
 #include "hlo/lower/schedules/fourier/fourier.h"
 #include "hlo/passes/pass.h"
+#include "hlo/text/printer.h"
 
 namespace tenon::conformance {
 namespace {
@@ -321,6 +322,60 @@ TEST(Selections, FirstElementsWithoutASort) {
 TEST(Selections, TiesGoToTheLowerIndex) {
   expect_exact(*first_of(2, 200, 25, "i8"), {}, {"first"}, 3);
   expect_exact(*first_of(2, 200, 25, "f32"), {}, {"first"}, 1);
+}
+
+// LE puts equal elements before one another; each is still selected once.
+TEST(Selections, ByAComparatorThatIsNotStrict) {
+  for (const std::string_view direction : {"LE", "GE"}) {
+    std::string text = hlo::print_module(*first_of(2, 200, 25, "i8"));
+    for (size_t at = 0; (at = text.find("comparison_direction = LT", at)) != std::string::npos;) {
+      text.replace(at, 25, fmt::format("comparison_direction = {}", direction));
+    }
+    const auto module = hlo::import_module(text, "le");
+    ASSERT_TRUE(module) << module.error().to_string();
+    ASSERT_NE(text.find(fmt::format("comparison_direction = {}", direction)), std::string::npos)
+        << text;
+    expect_exact(**module, {}, {"first"}, 3);
+  }
+}
+
+// With NaNs a comparison by FLOAT is no order, and what the sort gives is not a selection.
+TEST(Selections, NotByAnOrderWithoutNaNs) {
+  for (const auto& [type, is_selection] : {std::pair("TOTALORDER", 1), std::pair("FLOAT", 0)}) {
+    const auto module = module_of(fmt::format(R"(
+func.func @main(%x: tensor<100xf32>) -> tensor<5xf32> {{
+  %s = "stablehlo.sort"(%x) <{{dimension = 0 : i64, is_stable = true}}> ({{
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %p = stablehlo.compare GT, %a, %b, {} : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %p : tensor<i1>
+  }}) : (tensor<100xf32>) -> tensor<100xf32>
+  %v = stablehlo.slice %s [0:5] : (tensor<100xf32>) -> tensor<5xf32>
+  return %v : tensor<5xf32>
+}})",
+                                              type));
+    const auto changed = hlo::first_elements(*module);
+    ASSERT_TRUE(changed);
+    EXPECT_EQ(*changed, is_selection != 0) << type;
+  }
+}
+
+// A backend that sorts by a library call is asked before a selection is made.
+TEST(Selections, NotWhereTheDeviceTakesTheSort) {
+  const auto module = first_of(3, 200, 10, "f32");
+  for (const bool takes : {false, true}) {
+    hlo::LowerOptions options;
+    int sorts = 0;
+    options.takes_call = [&](const hlo::CallOffer& offer) -> Result<bool> {
+      sorts += std::holds_alternative<program::Sort>(offer.call) ? 1 : 0;
+      return takes;
+    };
+    const auto program = hlo::compile_to_program(*module, options);
+    ASSERT_TRUE(program) << program.error().to_string();
+    EXPECT_GT(sorts, 0);
+    const bool selects = std::ranges::any_of(
+        program->kernels, [](const kernel::Kernel& kernel) { return kernel.name == "first"; });
+    EXPECT_EQ(selects, !takes);
+  }
 }
 
 TEST(Selections, AnyNumberOfGroups) {

@@ -132,11 +132,16 @@ class FirstElements {
     }
     return maker_.e().call(sort_.region(0), arguments)[0].re;
   }
-  // The same in the order of a stable sort.
+  // The same in the order of a stable sort. Of two elements that the comparator puts before one
+  // another (LE), the later one comes first, so that no element comes before itself.
   ValueId comes_before(const Contender& x, const Contender& y) {
-    const ValueId tie =
-        b_.logical_and(b_.logical_not(before(y, x)), b_.compare(K::kLt, x.index, y.index));
-    return b_.logical_or(before(x, y), tie);
+    const ValueId forth = before(x, y);
+    const ValueId back = before(y, x);
+    const ValueId earlier = b_.compare(K::kLt, x.index, y.index);
+    const ValueId later = b_.compare(K::kLt, y.index, x.index);
+    const ValueId wins = b_.logical_and(forth, b_.logical_or(b_.logical_not(back), later));
+    const ValueId tie = b_.logical_and(b_.logical_not(b_.logical_or(forth, back)), earlier);
+    return b_.logical_or(wins, tie);
   }
   ValueId exists(const Contender& x) { return b_.compare(K::kLt, x.index, b_.index(size_)); }
 
@@ -259,9 +264,10 @@ class FirstElements {
 
 }  // namespace
 
-bool is_selection(const Instruction& op) {
-  return op.code() == OpCode::kFusion && op.text(AttrKey::fusion_kind) == kSelectionKind &&
-         sort_in(op) != nullptr;
+const Instruction* sort_of_selection(const Instruction& op) {
+  const bool is_selection =
+      op.code() == OpCode::kFusion && op.text(AttrKey::fusion_kind) == kSelectionKind;
+  return is_selection ? sort_in(op) : nullptr;
 }
 
 Status lower_selection(LoweredOp& lowered, const Instruction& fusion, TuningParameters& tuning,

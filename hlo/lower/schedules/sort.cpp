@@ -6,8 +6,9 @@
 // elements, one after the other. Among equal elements, those of the left run come first, so that
 // the sort is stable.
 //
-// A comparator that is not a strict order (LT with NaNs) has no defined result; each position is
-// still written once, with some element of its pair of runs, the same in every execution.
+// A comparator that is not a strict order (LT with NaNs, LE) has no defined result: with LE, equal
+// elements come in any order; where it is no order at all, elements may be missing and others
+// repeated. Each position is written once, and the same in every execution.
 #include <array>
 #include <bit>
 

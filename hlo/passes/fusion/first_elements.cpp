@@ -9,7 +9,8 @@
 namespace tenon::hlo {
 namespace {
 
-// Selecting k elements of n takes n comparisons and about 32 k; sorting takes n log^2 n.
+// Selecting k elements of n takes n comparisons, and for each of the k about 32 in rows of up to
+// 32 k elements; sorting takes n log^2 n.
 constexpr int64_t kShortestRow = 64;
 constexpr int64_t kMostKept = 1024;
 constexpr int64_t kLeastFraction = 8;
@@ -26,6 +27,17 @@ int64_t kept_of_rows(const Instruction& slice, size_t axis) {
   return limits[axis];
 }
 
+// Whether a comparison of the region is no order of NaNs. A sort by it gives some array, and its
+// first elements are not those of a selection.
+bool has_no_order(const Computation& region) {
+  return std::ranges::any_of(region, [](const Instruction& op) {
+    if (op.code() != OpCode::kCompare || !is_float(op.operand_type(0).element_type())) return false;
+    const auto direction = op.enumeration<ComparisonDirection>(AttrKey::comparison_direction);
+    return direction != ComparisonDirection::kEq && direction != ComparisonDirection::kNe &&
+           op.enumeration<ComparisonType>(AttrKey::compare_type) != ComparisonType::kTotalOrder;
+  });
+}
+
 // The sort, its slices and the iotas that it alone reads; nothing if the sort does not fit.
 std::vector<Instruction*> selection_at(Instruction& sort) {
   const Type& type = sort.operand_type(0);
@@ -34,7 +46,7 @@ std::vector<Instruction*> selection_at(Instruction& sort) {
   if (axis < 0) axis += type.rank();
   const int64_t size = type.dims()[static_cast<size_t>(axis)];
   if (size < kShortestRow || element_count(type.dims()) == 0) return {};
-  if (!lower::has_elemental_regions(sort)) return {};
+  if (!lower::has_elemental_regions(sort) || has_no_order(sort.region(0))) return {};
   std::vector<Instruction*> ops;
   for (const Value operand : sort.operands()) {
     const bool own = operand.def->code() == OpCode::kIota && operand.def->uses().size() == 1 &&
