@@ -8,6 +8,7 @@
 //
 // A comparator that is not a strict order (LT with NaNs) has no defined result; each position is
 // still written once, with some element of its pair of runs, the same in every execution.
+#include <algorithm>
 #include <array>
 #include <bit>
 
@@ -68,7 +69,7 @@ class SortLowering {
     for (const ElementType type : types_) bytes += 2 * Shape(type, {1}).byte_size();
     const bool in_scratch = tuning_.choose_flag(parameters::kRowScratch, true);
     const int64_t room = in_scratch ? limits_.scratch_bytes / bytes : 0;
-    const int64_t rows = element_count(dims_) / size_;
+    const int64_t rows = element_count(dims_) / std::max<int64_t>(size_, 1);
     const bool enough = rows >= limits_.cost.few_results;
     int64_t block = size_;
     if (size_ > kRun && (size_ > room || (size_ > kMostBlock && !enough))) {
