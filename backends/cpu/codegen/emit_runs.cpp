@@ -104,7 +104,9 @@ void CpuKernelEmitter::add_terms(ValueId value, int64_t factor, Offset& offset) 
       if (by.terms.empty()) return add_terms(n->operands[1 - i], factor * by.constant, offset);
     }
   }
-  if ((offset.terms[value] += factor) == 0) offset.terms.erase(value);
+  int64_t& by = offset.terms[value];
+  by += factor;
+  if (by == 0) offset.terms.erase(value);
 }
 
 CpuKernelEmitter::Offset CpuKernelEmitter::offset_of(const Node& n) const {

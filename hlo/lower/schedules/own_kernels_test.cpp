@@ -191,11 +191,12 @@ TEST(Fourier, RadicesAndFactors) {
 
 std::vector<Literal> drawn(const hlo::Module& module, int64_t distinct) {
   Random random(11);
+  const int64_t least = -(distinct / 2);
   std::vector<Literal> arguments;
   for (size_t i = 0; i < module.entry()->parameter_count(); ++i) {
     Literal array(module.entry()->parameter(i).shape());
     for (int64_t k = 0; k < array.element_count(); ++k) {
-      const auto number = static_cast<double>(random.below(distinct) - distinct / 2);
+      const auto number = static_cast<double>(random.below(distinct) + least);
       const bool is_nan = is_float(array.element_type()) && random.below(20) == 0;
       array.set_double(k, is_nan ? std::nan("") : number);
     }

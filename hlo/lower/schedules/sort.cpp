@@ -9,6 +9,7 @@
 // A comparator that is not a strict order (LT with NaNs, LE) has no defined result: with LE, equal
 // elements come in any order; where it is no order at all, elements may be missing and others
 // repeated. Each position is written once, and the same in every execution.
+#include <algorithm>
 #include <array>
 #include <bit>
 
@@ -68,8 +69,10 @@ class SortLowering {
     int64_t bytes = 0;
     for (const ElementType type : types_) bytes += 2 * Shape(type, {1}).byte_size();
     const bool in_scratch = tuning_.choose_flag(parameters::kRowScratch, true);
-    const int64_t room = in_scratch ? limits_.scratch_bytes / bytes : 0;
-    const int64_t rows = element_count(dims_) / size_;
+    const int64_t room = in_scratch ? limits_.scratch_bytes / std::max<int64_t>(bytes, 1) : 0;
+    Dims rest = dims_;
+    rest[axis_] = 1;
+    const int64_t rows = element_count(rest);
     const bool enough = rows >= limits_.cost.few_results;
     int64_t block = size_;
     if (size_ > kRun && (size_ > room || (size_ > kMostBlock && !enough))) {
