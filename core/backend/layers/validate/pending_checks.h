@@ -4,7 +4,9 @@
 
 #include <chrono>
 #include <list>
+#include <set>
 #include <thread>
+#include <utility>
 
 #include "core/backend/layers/validate/progress.h"
 #include "core/backend/layers/validate/validate_device.h"
@@ -36,13 +38,18 @@ class PendingChecks {
     return any;
   }
 
-  /// The first fault of the work that is done. `failed`: it ended with an error, which says enough.
-  Status judge(const QueueProgress& progress, bool failed) {
+  /// Queues, and the numbers of records in them.
+  using Records = std::set<std::pair<uint32_t, int64_t>>;
+
+  /// The first fault of the work that is done. Only the work of events that are known to be OK is
+  /// judged: an error of other work is told by its own event alone (B23), and says enough.
+  Status judge(const QueueProgress& progress, const Records& ok) {
     Status status;
     for (auto each = pending_.begin(); each != pending_.end();) {
       const auto next = std::next(each);
       if (progress.is_done(each->queue, each->record)) {
-        const bool is_judged = !failed && !each->is_void && status.ok();
+        const bool is_ok = ok.contains({each->queue, each->record});
+        const bool is_judged = is_ok && !each->is_void && status.ok();
         if (is_judged) status = verdict_of(each->check);
         if (status.ok()) {
           pending_.erase(each);

@@ -298,13 +298,13 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     if (!done && found->second.recorded.idle && done.error().code() != ErrorCode::kUnavailable) {
       return fault("B23", "an event of no work failed: {}", done.error().message());
     }
-    const std::string outcome = done ? "done" : done.error().message();
+    const std::string outcome = done ? std::string(kDone) : done.error().message();
     if (!found->second.outcome.empty() && outcome != found->second.outcome) {
       return fault("B25", "an event that was '{}' is '{}' now", found->second.outcome, outcome);
     }
     found->second.outcome = outcome;
     progress_.done(found->second.recorded.covers);
-    Status wrong = checks_.judge(progress_, !done);
+    Status wrong = checks_.judge(progress_, done ? ok_records() : PendingChecks::Records());
     if (done && wrong.ok()) wrong = check_canaries(found->second.canaries);
     if (!wrong.ok()) {  // A device that breaks rules may write there late.
       std::ranges::move(found->second.canaries, std::back_inserter(kept_canaries_));
@@ -342,6 +342,8 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
   }
 
  private:
+  static constexpr std::string_view kDone = "done";  // The outcome of an event that is OK.
+
   struct ValidatedModule {
     std::vector<LoadedKernel> kernels;
     QueueProgress::Marks last_use;
@@ -498,6 +500,20 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
       return tl::make_unexpected(read);
     }
     return all;
+  }
+
+  // The events that are OK, of those whose work is done. The device is asked for those that the host
+  // has not awaited: it may await them in any order. Called with mutex_.
+  PendingChecks::Records ok_records() {
+    PendingChecks::Records ok;
+    for (const auto& [event, each] : events_) {
+      const QueueProgress::Recorded& recorded = each.recorded;
+      if (!progress_.is_done(recorded.queue, recorded.record) || !each.failed.ok()) continue;
+      bool is_ok = each.outcome == kDone;
+      if (each.outcome.empty()) is_ok = ForwardingDevice::await(event, 0).value_or(false);
+      if (is_ok) ok.emplace(recorded.queue, recorded.record);
+    }
+    return ok;
   }
 
   bool makes_void(std::span<const std::byte> host) {
