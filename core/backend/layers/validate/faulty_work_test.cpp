@@ -249,6 +249,36 @@ TEST_F(FaultyWork, LaunchesThatWriteOutOfBounds) {
                         buffer + "8 bytes before its begin");
 }
 
+// Work in a queue is done in order (B20), so the host's bytes may be used again at once.
+TEST_F(FaultyWork, HostBytesThatQueuedWorkReadsAreNotPainted) {
+  wrongs.is_early = true;  // Copies come late: the device must find the bytes as they were.
+  const MemoryAddress on_device = {x, 16, nullptr};
+  EXPECT_EQ(device->copy(0, on_device, of_host(), 16).message(), "");
+  const std::array<std::byte, 64> as_given = host;
+  EXPECT_EQ(device->copy(0, of_host(), {x, 32, nullptr}, 16).message(), "");
+  EXPECT_EQ(host, as_given);
+  (void)finish(*device);
+  device = nullptr;  // Ends the late copies.
+  EXPECT_NE(host, as_given);
+}
+
+TEST_F(FaultyWork, HostBytesThatQueuedWorkWritesAreNotKnown) {
+  ASSERT_EQ(upload(), "");
+  host = {};
+  const std::array<std::byte, 64> none = host;
+  int uploads = 0;
+  wrongs.copies = [&](CopyRequest& copy) { uploads += copy.from.host == host.data() ? 1 : 0; };
+  EXPECT_EQ(device->copy(0, of_host(), {x, 16, nullptr}, 16).message(), "");
+  EXPECT_EQ(device->copy(0, {x, 32, nullptr}, of_host(), 16).message(), "");
+  EXPECT_EQ(finish(*device).message(), "");
+  EXPECT_EQ(uploads, 1);
+  EXPECT_NE(host, none);
+  host = {};
+  EXPECT_EQ(device->copy(0, of_host(), {x, 32, nullptr}, 16).message(), "");
+  EXPECT_EQ(finish(*device).message(), "");
+  EXPECT_EQ(host[15], std::byte{16});
+}
+
 // The host awaits events in any order; an error is told by its own event alone.
 TEST_F(FaultyWork, EventsAwaitedInReverseOrder) {
   ASSERT_EQ(upload(), "");

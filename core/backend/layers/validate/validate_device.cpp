@@ -126,7 +126,8 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     const auto give = [&] {
       return check_answer("copy", [&] { return ForwardingDevice::copy(queue, to, from, bytes); });
     };
-    if (to.on_host() && makes_void({to.host, static_cast<size_t>(bytes)})) return give();
+    if (!use_host(queue, to, {0, bytes}, MemoryUse::kWrite)) return give();
+    if (!use_host(queue, from, {0, bytes}, MemoryUse::kRead)) return give();
     const WorkCheck check =
         WorkCheck::of_copy(CheckedRange::of(destination, to, bytes),
                            CheckedRange::of(source, from, bytes), target_.queues == 1);
@@ -227,6 +228,7 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     TENON_TRY(check_writable(destination, "a box's destination"));
     const auto end_of_box = [&](const MemoryAddress& place, const Dims& strides, MemoryUse access) {
       const TouchedBytes range = range_of(place.offset, box, strides);
+      use_host(queue, place, range, access);
       return use(queue, place, range, access, "an end of a box");
     };
     TENON_ASSIGN(const MemoryAddress to,
@@ -502,8 +504,8 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     return all;
   }
 
-  // The events that are OK, of those whose work is done. The device is asked for those that the host
-  // has not awaited: it may await them in any order. Called with mutex_.
+  // The events that are OK, of those whose work is done. The device is asked for those that the
+  // host has not awaited: it may await them in any order. Called with mutex_.
   PendingChecks::Records ok_records() {
     PendingChecks::Records ok;
     for (const auto& [event, each] : events_) {
@@ -516,9 +518,14 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     return ok;
   }
 
-  bool makes_void(std::span<const std::byte> host) {
+  // Notes that the queue's next work uses the place, if it is on the host; whether that may be
+  // checked.
+  bool use_host(uint32_t queue, const MemoryAddress& place, const TouchedBytes& range,
+                MemoryUse access) {
+    if (!place.on_host() || place.host == nullptr) return true;
     const std::lock_guard lock(mutex_);
-    return checks_.makes_void(host);
+    const std::span bytes(place.host + range.begin, static_cast<size_t>(range.end - range.begin));
+    return checks_.use_host(progress_, queue, bytes, access == MemoryUse::kWrite);
   }
 
   // Gives work to the queue between the copies that check it.
