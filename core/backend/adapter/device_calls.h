@@ -89,7 +89,7 @@ class DeviceCalls {
 
   // A kernel with its module's names as they were at the launch: the module may be unloaded before
   // its event is awaited.
-  struct LaunchedKernel {
+  struct NamedLaunch {
     ModuleHandle module = 0;  // 0: no launch.
     uint32_t kernel = 0;
     Names names;  // Null: the module was not loaded.
@@ -101,7 +101,7 @@ class DeviceCalls {
   };
   struct LastWork {
     const char* function = "";
-    LaunchedKernel launched;
+    NamedLaunch launched;
     std::string label;
     int64_t count = 0;  // Pieces of work since the last event.
   };
@@ -110,7 +110,7 @@ class DeviceCalls {
     if (status.ok() || status.code() == ErrorCode::kUnimplemented) return status;
     return Status(status.code(), fmt::format("{} [{}: {}]", status.message(), device_, call));
   }
-  LaunchedKernel launched(const KernelLaunch& launch) const {
+  NamedLaunch launched(const KernelLaunch& launch) const {
     const auto found = modules_.find(launch.module);
     return {launch.module, launch.kernel, found == modules_.end() ? nullptr : found->second};
   }
