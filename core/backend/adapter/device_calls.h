@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -19,8 +20,8 @@ class DeviceCalls {
   explicit DeviceCalls(std::string device) : device_(std::move(device)) {}
 
   void load(ModuleHandle module, Kernels kernels) {
-    std::vector<std::string> names;
-    for (const kernel::Kernel* each : kernels) names.push_back(each->name);
+    auto names = std::make_shared<std::vector<std::string>>();
+    for (const kernel::Kernel* each : kernels) names->push_back(each->name);
     const std::lock_guard lock(mutex_);
     modules_[module] = std::move(names);
   }
@@ -33,13 +34,13 @@ class DeviceCalls {
   void launch(uint32_t queue, const KernelLaunch& launch) {
     const std::lock_guard lock(mutex_);
     LastWork& last = queues_[queue];
-    last = {"launch", launch.module, launch.kernel, launch.label == nullptr ? "" : launch.label,
+    last = {"launch", launched(launch), launch.label == nullptr ? "" : launch.label,
             last.count + 1};
   }
   void work(uint32_t queue, const char* function, const char* label) {
     const std::lock_guard lock(mutex_);
     LastWork& last = queues_[queue];
-    last = {function, 0, 0, label == nullptr ? "" : label, last.count + 1};
+    last = {function, {}, label == nullptr ? "" : label, last.count + 1};
   }
   void record(uint32_t queue, EventHandle event) {
     const std::lock_guard lock(mutex_);
@@ -61,8 +62,8 @@ class DeviceCalls {
   Status of_launch(Status status, uint32_t queue, const KernelLaunch& launch) const {
     if (status.ok()) return status;
     const std::lock_guard lock(mutex_);
-    return named(std::move(status), fmt::format("launch of {}, queue {}",
-                                                name_of(launch.module, launch.kernel), queue));
+    return named(std::move(status),
+                 fmt::format("launch of {}, queue {}", launched(launch).name(), queue));
   }
   /// An error of work comes with an event behind it, which names the last of that work (B6).
   Status of_event(Status status, EventHandle event) const {
@@ -72,9 +73,9 @@ class DeviceCalls {
     if (found == events_.end()) return named(std::move(status), "await of an event");
     const auto& [queue, last] = found->second;
     if (last.count == 0) return named(std::move(status), fmt::format("await, queue {}", queue));
-    const std::string what = last.module == 0
+    const std::string what = last.launched.module == 0
                                  ? std::string(last.function)
-                                 : fmt::format("launch of {}", name_of(last.module, last.kernel));
+                                 : fmt::format("launch of {}", last.launched.name());
     const std::string label = last.label.empty() ? "" : fmt::format(", {}", last.label);
     return named(std::move(status),
                  last.count == 1
@@ -84,10 +85,23 @@ class DeviceCalls {
   }
 
  private:
+  using Names = std::shared_ptr<const std::vector<std::string>>;
+
+  // A kernel with its module's names as they were at the launch: the module may be unloaded before
+  // its event is awaited.
+  struct NamedLaunch {
+    ModuleHandle module = 0;  // 0: no launch.
+    uint32_t kernel = 0;
+    Names names;  // Null: the module was not loaded.
+
+    std::string name() const {
+      if (names == nullptr) return fmt::format("module {}, which is not loaded", module);
+      return kernel < names->size() ? "@" + (*names)[kernel] : std::string("a segment");
+    }
+  };
   struct LastWork {
     const char* function = "";
-    ModuleHandle module = 0;
-    uint32_t kernel = 0;
+    NamedLaunch launched;
     std::string label;
     int64_t count = 0;  // Pieces of work since the last event.
   };
@@ -96,15 +110,14 @@ class DeviceCalls {
     if (status.ok() || status.code() == ErrorCode::kUnimplemented) return status;
     return Status(status.code(), fmt::format("{} [{}: {}]", status.message(), device_, call));
   }
-  std::string name_of(ModuleHandle module, uint32_t kernel) const {
-    const auto found = modules_.find(module);
-    if (found == modules_.end()) return fmt::format("module {}, which is not loaded", module);
-    return kernel < found->second.size() ? "@" + found->second[kernel] : std::string("a segment");
+  NamedLaunch launched(const KernelLaunch& launch) const {
+    const auto found = modules_.find(launch.module);
+    return {launch.module, launch.kernel, found == modules_.end() ? nullptr : found->second};
   }
 
   const std::string device_;
   mutable std::mutex mutex_;
-  std::map<ModuleHandle, std::vector<std::string>> modules_;
+  std::map<ModuleHandle, Names> modules_;
   std::map<uint32_t, LastWork> queues_;
   std::map<EventHandle, std::pair<uint32_t, LastWork>> events_;
 };

@@ -54,5 +54,19 @@ TEST_F(ErrorTexts, NameTheKernelAndTheOp) {
             "stablehlo.add at p.mlir:3:8, queue 0]");
 }
 
+TEST_F(ErrorTexts, OfAnEventStayTheSameAfterUnload) {
+  table_.launch = [](const TenonLaunchArgs*) { return TENON_OK; };
+  const auto device = open();
+  KernelLaunch work;
+  work.module = device->load("", kernels_).value();
+  ASSERT_TRUE(device->launch(0, work).ok());
+  const EventHandle event = device->record(0).value();
+  const std::string before = device->await(event, -1).error().message();
+  EXPECT_EQ(before,
+            "await gives code 13 without a text (B4) [chip:2: await of a launch of @k, queue 0]");
+  device->unload(work.module);
+  EXPECT_EQ(device->await(event, -1).error().message(), before);
+}
+
 }  // namespace
 }  // namespace tenon::backend

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <functional>
+#include <set>
 #include <thread>
 
 #include "core/backend/interpreter/interpreter.h"
@@ -23,13 +24,14 @@ struct CopyRequest {
 struct Wrongs {
   std::function<void(CopyRequest& copy)> copies;  // Changes a copy; one of 0 bytes is not made.
   bool launches_nothing = false;
+  bool next_launch_fails = false;  // It does nothing, and its event tells an error.
   int64_t writes_at = 0;  // A launch writes 4 bytes more, so far from its result's begin; 0: none.
   bool is_early = false;  // Events are done before the work, which comes 30 ms later.
 };
 
 class WrongDevice final : public ForwardingDevice {
  public:
-  WrongDevice(std::unique_ptr<Device> inner, const Wrongs& wrongs)
+  WrongDevice(std::unique_ptr<Device> inner, Wrongs& wrongs)
       : ForwardingDevice(std::move(inner)), wrongs_(wrongs) {}
   ~WrongDevice() override {
     for (std::thread& each : late_) each.join();
@@ -45,6 +47,11 @@ class WrongDevice final : public ForwardingDevice {
     });
   }
   Status launch(uint32_t queue, const KernelLaunch& launch) override {
+    if (wrongs_.next_launch_fails) {
+      wrongs_.next_launch_fails = false;
+      has_failed_ = true;
+      return {};
+    }
     if (wrongs_.launches_nothing) return {};
     const std::vector<MemoryAddress> places(launch.buffers.begin(), launch.buffers.end());
     TENON_TRY(give([this, queue, launch, places] {
@@ -71,7 +78,14 @@ class WrongDevice final : public ForwardingDevice {
         for (const auto& each : work) EXPECT_TRUE(each().ok());
       });
     }
-    return ForwardingDevice::record(queue);
+    const Result<EventHandle> event = ForwardingDevice::record(queue);
+    if (std::exchange(has_failed_, false) && event) failed_.insert(*event);
+    return event;
+  }
+  Result<bool> await(EventHandle event, int64_t timeout) override {
+    Result<bool> done = ForwardingDevice::await(event, timeout);
+    if (done && *done && failed_.contains(event)) return internal_error("the launch failed");
+    return done;
   }
 
  private:
@@ -81,21 +95,23 @@ class WrongDevice final : public ForwardingDevice {
     return {};
   }
 
-  const Wrongs& wrongs_;
+  Wrongs& wrongs_;
+  bool has_failed_ = false;  // Since the last record.
+  std::set<EventHandle> failed_;
   std::vector<std::function<Status()>> waiting_;
   std::vector<std::thread> late_;
 };
 
 class WrongBackend final : public ForwardingBackend {
  public:
-  explicit WrongBackend(const Wrongs& wrongs)
+  explicit WrongBackend(Wrongs& wrongs)
       : ForwardingBackend(make_interpreter_backend()), wrongs_(wrongs) {}
   Result<std::unique_ptr<Device>> open(size_t index) override {
     return std::make_unique<WrongDevice>(ForwardingBackend::open(index).value(), wrongs_);
   }
 
  private:
-  const Wrongs& wrongs_;
+  Wrongs& wrongs_;
 };
 
 class FaultyWork : public OnDevice {
@@ -231,6 +247,60 @@ TEST_F(FaultyWork, LaunchesThatWriteOutOfBounds) {
   wrongs.writes_at = -8;
   EXPECT_EQ(work(), "validate: B21: @k: 4 bytes were written out of bounds, the first at -8 " +
                         buffer + "8 bytes before its begin");
+}
+
+// Work in a queue is done in order (B20), so the host's bytes may be used again at once.
+TEST_F(FaultyWork, HostBytesThatQueuedWorkReadsAreNotPainted) {
+  wrongs.is_early = true;  // Copies come late: the device must find the bytes as they were.
+  const MemoryAddress on_device = {x, 16, nullptr};
+  EXPECT_EQ(device->copy(0, on_device, of_host(), 16).message(), "");
+  const std::array<std::byte, 64> as_given = host;
+  EXPECT_EQ(device->copy(0, of_host(), {x, 32, nullptr}, 16).message(), "");
+  EXPECT_EQ(host, as_given);
+  (void)finish(*device);
+  device = nullptr;  // Ends the late copies.
+  EXPECT_NE(host, as_given);
+}
+
+TEST_F(FaultyWork, HostBytesThatQueuedWorkWritesAreNotKnown) {
+  ASSERT_EQ(upload(), "");
+  host = {};
+  const std::array<std::byte, 64> none = host;
+  int uploads = 0;
+  wrongs.copies = [&](CopyRequest& copy) { uploads += copy.from.host == host.data() ? 1 : 0; };
+  EXPECT_EQ(device->copy(0, of_host(), {x, 16, nullptr}, 16).message(), "");
+  EXPECT_EQ(device->copy(0, {x, 32, nullptr}, of_host(), 16).message(), "");
+  EXPECT_EQ(finish(*device).message(), "");
+  EXPECT_EQ(uploads, 1);
+  EXPECT_NE(host, none);
+  host = {};
+  EXPECT_EQ(device->copy(0, of_host(), {x, 32, nullptr}, 16).message(), "");
+  EXPECT_EQ(finish(*device).message(), "");
+  EXPECT_EQ(host[15], std::byte{16});
+}
+
+// The host awaits events in any order; an error is told by its own event alone.
+TEST_F(FaultyWork, EventsAwaitedInReverseOrder) {
+  ASSERT_EQ(upload(), "");
+  const auto event_of_launch = [&] {
+    EXPECT_EQ(launch({{x, 0, nullptr}, {y, 64, nullptr}}).message(), "");
+    return device->record(0).value();
+  };
+  wrongs.next_launch_fails = true;
+  const EventHandle first = event_of_launch();
+  EXPECT_FALSE(wrongs.next_launch_fails);
+  const EventHandle second = event_of_launch();
+  EXPECT_EQ(device->await(second, -1), Result<bool>(true));
+  EXPECT_EQ(device->await(first, -1).error().message(), "the launch failed");
+  // Work of an event that is OK is judged before the host awaits that event.
+  wrongs.launches_nothing = true;
+  const EventHandle third = event_of_launch();
+  wrongs.launches_nothing = false;
+  const EventHandle fourth = event_of_launch();
+  EXPECT_TRUE(
+      device->await(fourth, -1).error().message().starts_with("validate: B21: @k wrote nothing"));
+  EXPECT_EQ(device->await(third, -1), Result<bool>(true));
+  for (const EventHandle each : {first, second, third, fourth}) device->release(each);
 }
 
 // Late bytes are written to memory that the layer keeps for it.

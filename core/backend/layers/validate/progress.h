@@ -42,10 +42,12 @@ class QueueProgress {
   struct Recorded {
     Marks covers;       ///< The work that is done when the event is done.
     bool idle = false;  ///< No work was given since the record before.
+    uint32_t queue = 0;
+    int64_t record = 0;  ///< Its number in the queue.
   };
   Recorded record(uint32_t queue) {
     QueueMarks& q = queues_[queue];
-    Recorded recorded = {q.seen, q.last_work != q.given};
+    Recorded recorded = {q.seen, q.last_work != q.given, queue, q.given};
     recorded.covers[queue] = q.given++;
     return recorded;
   }

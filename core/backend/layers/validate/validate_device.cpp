@@ -126,7 +126,8 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     const auto give = [&] {
       return check_answer("copy", [&] { return ForwardingDevice::copy(queue, to, from, bytes); });
     };
-    if (to.on_host() && makes_void({to.host, static_cast<size_t>(bytes)})) return give();
+    if (!use_host(queue, to, {0, bytes}, MemoryUse::kWrite)) return give();
+    if (!use_host(queue, from, {0, bytes}, MemoryUse::kRead)) return give();
     const WorkCheck check =
         WorkCheck::of_copy(CheckedRange::of(destination, to, bytes),
                            CheckedRange::of(source, from, bytes), target_.queues == 1);
@@ -227,6 +228,7 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     TENON_TRY(check_writable(destination, "a box's destination"));
     const auto end_of_box = [&](const MemoryAddress& place, const Dims& strides, MemoryUse access) {
       const TouchedBytes range = range_of(place.offset, box, strides);
+      use_host(queue, place, range, access);
       return use(queue, place, range, access, "an end of a box");
     };
     TENON_ASSIGN(const MemoryAddress to,
@@ -298,13 +300,13 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     if (!done && found->second.recorded.idle && done.error().code() != ErrorCode::kUnavailable) {
       return fault("B23", "an event of no work failed: {}", done.error().message());
     }
-    const std::string outcome = done ? "done" : done.error().message();
+    const std::string outcome = done ? std::string(kDone) : done.error().message();
     if (!found->second.outcome.empty() && outcome != found->second.outcome) {
       return fault("B25", "an event that was '{}' is '{}' now", found->second.outcome, outcome);
     }
     found->second.outcome = outcome;
     progress_.done(found->second.recorded.covers);
-    Status wrong = checks_.judge(progress_, !done);
+    Status wrong = checks_.judge(progress_, done ? ok_records() : PendingChecks::Records());
     if (done && wrong.ok()) wrong = check_canaries(found->second.canaries);
     if (!wrong.ok()) {  // A device that breaks rules may write there late.
       std::ranges::move(found->second.canaries, std::back_inserter(kept_canaries_));
@@ -342,6 +344,8 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
   }
 
  private:
+  static constexpr std::string_view kDone = "done";  // The outcome of an event that is OK.
+
   struct ValidatedModule {
     std::vector<LoadedKernel> kernels;
     QueueProgress::Marks last_use;
@@ -500,9 +504,28 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
     return all;
   }
 
-  bool makes_void(std::span<const std::byte> host) {
+  // The events that are OK, of those whose work is done. The device is asked for those that the
+  // host has not awaited: it may await them in any order. Called with mutex_.
+  PendingChecks::Records ok_records() {
+    PendingChecks::Records ok;
+    for (const auto& [event, each] : events_) {
+      const QueueProgress::Recorded& recorded = each.recorded;
+      if (!progress_.is_done(recorded.queue, recorded.record) || !each.failed.ok()) continue;
+      bool is_ok = each.outcome == kDone;
+      if (each.outcome.empty()) is_ok = ForwardingDevice::await(event, 0).value_or(false);
+      if (is_ok) ok.emplace(recorded.queue, recorded.record);
+    }
+    return ok;
+  }
+
+  // Notes that the queue's next work uses the place, if it is on the host; whether that may be
+  // checked.
+  bool use_host(uint32_t queue, const MemoryAddress& place, const TouchedBytes& range,
+                MemoryUse access) {
+    if (!place.on_host() || place.host == nullptr) return true;
     const std::lock_guard lock(mutex_);
-    return checks_.makes_void(host);
+    const std::span bytes(place.host + range.begin, static_cast<size_t>(range.end - range.begin));
+    return checks_.use_host(progress_, queue, bytes, access == MemoryUse::kWrite);
   }
 
   // Gives work to the queue between the copies that check it.
