@@ -19,7 +19,6 @@
 #include <set>
 
 #include "backends/backends.h"
-#include "core/backend/target_form.h"
 #include "core/base/file.h"
 #include "core/kernel/analysis/cost.h"
 #include "core/kernel/ir/builder.h"

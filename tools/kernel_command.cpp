@@ -1,6 +1,8 @@
 // `tenon kernel`: kernels as text, checked and printed after the core's transformations.
 #include <iostream>
 #include <iterator>
+#include <optional>
+#include <string>
 
 #include "core/base/file.h"
 #include "core/kernel/legalize/legalize.h"
@@ -17,6 +19,8 @@
 namespace tenon::tools {
 namespace {
 
+constexpr int64_t kUsualLanes = 128;
+
 struct KernelOptions {
   std::string file;
   bool check = false;
@@ -25,14 +29,14 @@ struct KernelOptions {
   std::string legalize;
   std::string emit;
   std::string save;
-  int64_t lanes = 128;
+  std::optional<int64_t> lanes;
   std::string device;
 };
 
 Result<std::string> render(const std::vector<kernel::Kernel>& kernels,
                            const KernelOptions& options) {
   kernel::RenderOptions render_options;
-  render_options.lanes = options.lanes;
+  render_options.lanes = options.lanes.value_or(kUsualLanes);
   if (options.emit == "opencl") render_options.language = kernel::Language::kOpenCl;
   if (options.emit == "cuda") render_options.language = kernel::Language::kCuda;
   TENON_ASSIGN(kernel::RenderedSource source, kernel::render(kernels, render_options));
@@ -90,6 +94,7 @@ Status check_options(const KernelOptions& options) {
     return options.emit == "source" ? refused("--emit=source needs a --device") : Status();
   }
   if (!options.legalize.empty()) return refused("--device states the form: omit --legalize");
+  if (options.lanes) return refused("--device states the lanes: omit --lanes");
   if (!options.emit.empty() && options.emit != "source") {
     return refused("--device states the language: --emit=source");
   }
@@ -152,7 +157,7 @@ void add_kernel_command(CLI::App& app, int* exit_code) {
                       "the path of a plug-in");
   command->add_option("--lanes", options->lanes, "Lanes per workgroup in opencl and cuda")
       ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
+      ->default_str(std::to_string(kUsualLanes));
   command->add_option("--save", options->save, "Also write the kernel's serial form to FILE")
       ->type_name("FILE");
   command->add_flag("--simplify", options->simplify, "Print the simplified kernels");

@@ -124,6 +124,23 @@ TEST(Cpu, RunsAreNotGathered) {
   }
 }
 
+// An index that is a sum of sums: as terms it would be visited 2^60 times.
+TEST(Cpu, IndicesThatAreSumsOfSums) {
+  std::string text =
+      "kernel @k(%x: in f32[80], %y: out f32[80]) index s32 grid(%g: 1) {\n"
+      "  lanes(%i: 40) {\n  %z0 = mul %g, 1 : s32\n";
+  for (int k = 1; k <= 60; ++k) text += fmt::format("  %z{0} = add %z{1}, %z{1} : s32\n", k, k - 1);
+  text +=
+      "  %d = mul %i, 2 : s32\n  %a = add %d, %z60 : s32\n  %b = add %a, 1 : s32\n"
+      "  %u = load %x[%a] : f32\n  %v = load %x[%b] : f32\n"
+      "  store %v, %y[%a] : f32\n  store %u, %y[%b] : f32\n  }\n}\n";
+  const auto kernel = kernel::parse(text, "k");
+  ASSERT_TRUE(kernel) << kernel.error().to_string();
+  Case c = {*kernel, kernel::testing::zero_buffers(*kernel)};
+  for (int64_t k = 0; k < 80; ++k) c.buffers[0].set_double(k, static_cast<double>(k));
+  expect_interpreters_bits({c});
+}
+
 // Elements of less than 32 bits at places that other elements name.
 TEST(Cpu, GathersOfBytesAndWords) {
   std::vector<Case> cases;

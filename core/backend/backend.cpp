@@ -77,13 +77,26 @@ Result<LibraryCallPlan> Backend::plan(const TargetInfo&, const LibraryCallSite&)
   return tl::make_unexpected(not_offered("plan"));
 }
 Result<std::string> Backend::source(const TargetInfo& target, Kernels kernels) {
+  return rendered_source(target, kernels, "renders no source: it compiles kernels itself");
+}
+Result<std::string> Backend::rendered_source(const TargetInfo& target, Kernels kernels,
+                                             std::string_view none) {
   const kernel::RenderCapture capture;
   const Result<Compiled> compiled = compile(target, kernels);
   std::string text;
   for (const std::string& each : capture.texts()) text += each;
   if (!text.empty()) return text;
   if (!compiled) return tl::make_unexpected(compiled.error());
-  return unimplemented("{} renders no source: it compiles kernels itself", name());
+  if (!compiled->declined.empty()) return declined_source(kernels, compiled->declined.front());
+  return unimplemented("{} {}", name(), none);
+}
+tl::unexpected<Status> Backend::declined_source(Kernels kernels, const Declined& declined) const {
+  const std::string which = declined.kernel < kernels.size()
+                                ? "@" + kernels[declined.kernel]->name
+                                : fmt::format("kernel {}", declined.kernel);
+  const std::string why = declined.text.empty() ? "" : ": " + declined.text;
+  return tl::make_unexpected(
+      Status(unimplemented("{} declines {}: {}{}", name(), which, name_of(declined.reason), why)));
 }
 Result<std::string> Backend::compile_segment(const TargetInfo&, const program::Program&) {
   return tl::make_unexpected(not_offered("compile_segment"));

@@ -185,7 +185,7 @@ class Backend {
 
   /// The source that the device's own compiler gets for these kernels, for people. The default
   /// compiles them and returns what kernel::render() made on this thread meanwhile, also if the
-  /// compiler refuses that. kUnimplemented: the backend renders no source.
+  /// compiler refuses that. kUnimplemented: the backend renders no source, or declines a kernel.
   virtual Result<std::string> source(const TargetInfo& target, Kernels kernels);
 
   // --- Optional: kUnimplemented declines, and the host uses kernels instead
@@ -203,6 +203,13 @@ class Backend {
 
   /// The innermost backend, within all layers, which owns the devices.
   virtual const Backend& root() const { return *this; }
+
+ protected:
+  /// source() by compiling; `none`: what an error says of a backend that renders nothing.
+  Result<std::string> rendered_source(const TargetInfo& target, Kernels kernels,
+                                      std::string_view none);
+  /// The error of source() for kernels that are declined: kUnimplemented.
+  tl::unexpected<Status> declined_source(Kernels kernels, const Declined& declined) const;
 };
 
 }  // namespace tenon::backend

@@ -64,6 +64,14 @@ struct TargetInfo {
   std::vector<TuningValue> tuning;
 };
 
+/// The form of kernels that the target takes, for legalize(): `features`, without scratch memory if
+/// the target has no bytes of it.
+inline kernel::TargetFeatures features_of(const TargetInfo& target) {
+  kernel::TargetFeatures features = target.features;
+  features.scratch = features.scratch && target.scratch_bytes > 0;
+  return features;
+}
+
 /// Reads lines "name = value"; '#' begins a comment. Errors name the line.
 Result<std::vector<TuningValue>> parse_tuning(std::string_view text);
 /// Writes the same lines.

@@ -4,8 +4,6 @@
 #include <map>
 #include <span>
 
-#include "core/backend/target_form.h"
-
 namespace tenon::hlo {
 namespace {
 

@@ -101,6 +101,7 @@ def test_options_that_do_not_go_together(folder):
     contains(fails(2, "kernel", SOFTMAX, "--emit=source"), "--emit=source needs a --device")
     contains(fails(2, "kernel", SOFTMAX, "--emit=c", "--device=cpu"), "--device states the language")
     contains(fails(2, "kernel", SOFTMAX, "--legalize=least", "--device=cpu"), "--device states the form")
+    contains(fails(2, "kernel", SOFTMAX, "--emit=source", "--device=template", "--lanes=8"), "omit --lanes")
 
 
 # --- The times of steps
@@ -162,7 +163,8 @@ def test_steps_are_printed(folder):
     contains(err, "10 executions: median ")
     contains(err, "100.0 %  add: stablehlo.add at ")
     contains(err, "copy host to device: 2 times, 16 bytes, ")
-    contains(fails(2, "run", program, "--arg", "0=1", "--arg", "1=2", "--steps"), "needs a --device")
+    for option in ("--time", "--steps", "--repeat=3"):
+        contains(fails(2, "run", program, "--arg", "0=1", "--arg", "1=2", option), f"{option.split('=')[0]} needs a --device")
 
 
 if __name__ == "__main__":

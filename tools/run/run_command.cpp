@@ -113,7 +113,9 @@ Status check_options(const RunOptions& options, bool evaluates) {
       "needs a --device: without one, or with 'reference', the program is evaluated op by op";
   if (options.device_options.layers) return refused("--layer", kWhy);
   if (options.strict) return refused("--strict", kWhy);
-  if (options.time || options.steps || options.repeat > 0) return refused("--time", kWhy);
+  if (options.time) return refused("--time", kWhy);
+  if (options.steps) return refused("--steps", kWhy);
+  if (options.repeat > 0) return refused("--repeat", kWhy);
   return options.legalize.empty() ? Status() : refused("--legalize", kWhy);
 }
 

@@ -85,8 +85,10 @@ Result<std::shared_ptr<backend::Backend>> StepTimes::around(
     std::shared_ptr<backend::Backend> inner) {
   backend::TraceOptions options;
   options.path.clear();
-  options.tag = [this] { return tag(); };
-  options.seen = [this](const backend::TracedSlice& slice) { see(slice); };
+  options.tag = [self = shared_from_this()] { return self->tag(); };
+  options.seen = [self = shared_from_this()](const backend::TracedSlice& slice) {
+    self->see(slice);
+  };
   return backend::make_trace_layer(std::move(inner), options);
 }
 

@@ -28,9 +28,11 @@ nlohmann::json times_json(const hlo::RunTimes& times);
 ///
 /// Thread-safety: the functions of StepObserver and those that the layer calls, from any thread;
 /// the others once the run has ended and its device is closed.
-class StepTimes final : public runtime::StepObserver {
+class StepTimes final : public runtime::StepObserver,
+                        public std::enable_shared_from_this<StepTimes> {
  public:
-  /// `inner` within a layer that tells this object of its work.
+  /// `inner` within a layer that tells this object of its work. The layer owns a share of the
+  /// object, which a shared_ptr must own: a lost device may close on its own thread after the run.
   Result<std::shared_ptr<backend::Backend>> around(std::shared_ptr<backend::Backend> inner);
 
   void begin(const program::Step& step) override;

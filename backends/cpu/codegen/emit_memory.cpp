@@ -23,7 +23,10 @@ void CpuKernelEmitter::declare(kernel::MemoryId memory) {
   memories_[memory] = memory_of(std::max<int64_t>(kernel_.memory(memory).bytes(), 1));
 }
 
-CpuKernelEmitter::Value* CpuKernelEmitter::memory_of(int64_t bytes) {
+// The memory has whole words, which gathers of bytes read (gathered_in_words).
+CpuKernelEmitter::Value* CpuKernelEmitter::memory_of(int64_t size) {
+  constexpr int64_t kWord = 4;
+  const int64_t bytes = (size + kWord - 1) / kWord * kWord;
   if (bytes <= kMostOnStack) {
     const llvm::IRBuilder<>::InsertPointGuard guard(b_);
     BasicBlock& entry = function_->getEntryBlock();
@@ -110,7 +113,9 @@ CpuKernelEmitter::Value* CpuKernelEmitter::lowest(const Address& where, llvm::Ty
                           : where.pointer;
 }
 
-// Memories are aligned to more than 32 bits, so that the bits beside an element can be read too.
+// Memories are aligned to 32 bits and more, and so end within a word that can be read (scratch
+// memory has whole words, and no page ends within one). Elements of a word lie in the order of its
+// bits on little-endian machines, the only ones that the backend compiles for.
 CpuKernelEmitter::Value* CpuKernelEmitter::gathered_in_words(const Address& where,
                                                              llvm::Type* element) {
   const unsigned bits = element->getScalarSizeInBits();

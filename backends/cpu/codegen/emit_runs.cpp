@@ -19,6 +19,7 @@ namespace {
 
 constexpr int64_t kMostApart = 16;      // elements from lane to lane
 constexpr size_t kMostNodesAhead = 80;  // that a run may span
+constexpr int kMostVisits = 64;         // of values in an index: sums of sums are visited twice
 
 llvm::Align alignment_of(ElementType type) { return llvm::Align(storage_bytes(type)); }
 
@@ -91,7 +92,8 @@ void CpuKernelEmitter::add_terms(ValueId value, int64_t factor, Offset& offset) 
     offset.constant += factor * bits;
     return;
   }
-  const bool computed = v.kind == kernel::ValueKind::kResult && !ranges_.may_overflow(value);
+  const bool computed = ++offset.visits <= kMostVisits && v.kind == kernel::ValueKind::kResult &&
+                        !ranges_.may_overflow(value);
   const Node* const n = computed ? &kernel_.node(v.node) : nullptr;
   if (n != nullptr && (n->op == OpCode::kAdd || n->op == OpCode::kSub)) {
     add_terms(n->operands[0], factor, offset);
@@ -100,7 +102,9 @@ void CpuKernelEmitter::add_terms(ValueId value, int64_t factor, Offset& offset) 
   if (n != nullptr && n->op == OpCode::kMul) {
     for (const size_t i : {0, 1}) {
       Offset by;
+      by.visits = offset.visits;
       add_terms(n->operands[i], 1, by);
+      offset.visits = by.visits;
       if (by.terms.empty()) return add_terms(n->operands[1 - i], factor * by.constant, offset);
     }
   }

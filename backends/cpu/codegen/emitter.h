@@ -197,7 +197,7 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
   void atomic(const kernel::Node& n) override;
   void declare(kernel::MemoryId memory) override;
   /// Memory of a workgroup: on the stack or in scratch memory.
-  Value* memory_of(int64_t bytes);
+  Value* memory_of(int64_t size);
   Value* mask_or_all();
   Value* reversed(Value* vector);
   /// The lowest address of the lanes, where a vector in memory begins: with a stride of -1 that of
@@ -211,6 +211,7 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
   struct Offset {
     std::map<kernel::ValueId, int64_t> terms;
     int64_t constant = 0;
+    int visits = 0;  ///< Values looked at; beyond a bound a value is a term as it is.
   };
   void add_terms(kernel::ValueId value, int64_t factor, Offset& offset) const;
   Offset offset_of(const kernel::Node& n) const;

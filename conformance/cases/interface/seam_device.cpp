@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "conformance/cases/program_maker.h"
-#include "core/backend/target_form.h"
 #include "core/base/random.h"
 #include "core/kernel/text/text.h"
 #include "core/kernel/verify/verifier.h"

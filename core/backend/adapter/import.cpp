@@ -355,11 +355,12 @@ class PluginBackend final : public Backend {
   Result<std::string> source(const TargetInfo& target, Kernels kernels) override {
     const auto source = member_or(table_, &TenonBackend::source, {});
     if (source == nullptr) {
-      Result<std::string> rendered = Backend::source(target, kernels);
-      if (rendered || rendered.error().code() != ErrorCode::kUnimplemented) return rendered;
-      return unimplemented("{} had the host render no source", name());
+      return rendered_source(target, kernels, "had the host render no source");
     }
     TENON_ASSIGN(Compiled written, compile_by("source", source, target, kernels));
+    if (written.binary.empty() && !written.declined.empty()) {
+      return declined_source(kernels, written.declined.front());
+    }
     return std::move(written.binary);
   }
 

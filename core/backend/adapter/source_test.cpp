@@ -103,6 +103,27 @@ TEST_F(TableInC, OrSaysItItself) {
   table_.compile = [](const TenonCompileArgs*) { return TENON_OK; };
   EXPECT_EQ(import_backend(&table_).value()->source(target_, kernels_).error(),
             Status(ErrorCode::kUnimplemented, "chip had the host render no source"));
+  table_.compile = [](const TenonCompileArgs* args) {
+    write(args->error, "not for this chip");
+    return TENON_UNIMPLEMENTED;
+  };
+  EXPECT_EQ(import_backend(&table_).value()->source(target_, kernels_).error(),
+            Status(ErrorCode::kUnimplemented, "not for this chip"));
+}
+
+// Declining is an error of source() with its reason, whether the host renders or the plug-in.
+TEST_F(TableInC, OrTheReasonOfADeclinedKernel) {
+  const auto declines = [](const TenonCompileArgs* args) {
+    args->declined(args->declined_context, 0, TENON_TOO_MUCH_SCRATCH, "9 KiB");
+    return TENON_OK;
+  };
+  const Status expected(ErrorCode::kUnimplemented,
+                        "chip declines @k: too much scratch memory: 9 KiB");
+  table_.source = declines;
+  EXPECT_EQ(import_backend(&table_).value()->source(target_, kernels_).error(), expected);
+  table_.source = nullptr;
+  table_.compile = declines;
+  EXPECT_EQ(import_backend(&table_).value()->source(target_, kernels_).error(), expected);
 }
 
 }  // namespace

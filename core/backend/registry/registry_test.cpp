@@ -205,15 +205,21 @@ TEST(Adapter, AnOldersStructsAreRead) {
   EXPECT_FALSE(target->features.fma);
 }
 
-// 0 has meant the host's choice since version 1.0; none is a number of its own.
-TEST(Adapter, ATargetWithoutScratchSaysSo) {
-  TenonSpaceInfo space{sizeof space, TENON_SPACE_DEVICE, 1, 0, 0, 64};
+// The least that a plug-in in C states; `space` has to outlive it.
+TenonTargetInfo target_with(const TenonSpaceInfo& space) {
   TenonTargetInfo info{};
   info.size = sizeof info;
   info.name = "t";
   info.compiler_id = "1";
   info.spaces = &space;
   info.space_count = 1;
+  return info;
+}
+
+// 0 has meant the host's choice since version 1.0; none is a number of its own.
+TEST(Adapter, ATargetWithoutScratchSaysSo) {
+  TenonSpaceInfo space{sizeof space, TENON_SPACE_DEVICE, 1, 0, 0, 64};
+  TenonTargetInfo info = target_with(space);
   EXPECT_EQ(target_of(info)->scratch_bytes, 48 << 10);
   info.scratch_bytes = TENON_NO_SCRATCH;
   const auto none = target_of(info);
@@ -341,12 +347,7 @@ TEST(Adapter, ANewersArraysAreRead) {
 // Impossible sizes, and answers that the rules forbid, are reported as errors.
 TEST(Adapter, WhatAPluginMayNotSay) {
   TenonSpaceInfo space{0, TENON_SPACE_DEVICE, 1, 0, 0, 64};
-  TenonTargetInfo info{};
-  info.size = sizeof info;
-  info.name = "t";
-  info.compiler_id = "1";
-  info.spaces = &space;
-  info.space_count = 1;
+  TenonTargetInfo info = target_with(space);
   EXPECT_EQ(target_of(info).error().message(), "B1: an element of an array states a size of 0");
   space.size = offsetof(TenonSpaceInfo, alignment);  // So it has no alignment.
   EXPECT_FALSE(target_of(info));

@@ -7,51 +7,21 @@
 #include <set>
 
 #include "core/base/random.h"
-#include "hlo/driver/compile.h"
-#include "hlo/driver/interpreted.h"
 #include "hlo/evaluator/evaluator.h"
-#include "hlo/import/import.h"
 #include "hlo/lower/schedules/fourier/fourier.h"
+#include "hlo/lower/schedules/schedules_test_util.h"
 #include "hlo/passes/pass.h"
 #include "hlo/text/printer.h"
 
 namespace tenon::conformance {
 namespace {
 
-using Choices = std::vector<std::pair<std::string, int64_t>>;
-
-std::unique_ptr<hlo::Module> module_of(const std::string& text) {
-  auto module = hlo::import_module(text, "t");
-  EXPECT_TRUE(module) << module.error().to_string();
-  return std::move(*module);
-}
-
-hlo::lower::TuningParameters tuned(const Choices& choices) {
-  hlo::lower::TuningParameters tuning;
-  for (const auto& [name, value] : choices) tuning.set(name, value);
-  return tuning;
-}
-
-std::vector<std::string> names_of_kernels(const hlo::Module& module, const Choices& choices) {
-  hlo::LowerOptions options;
-  options.tuning = tuned(choices);
-  const auto program = hlo::compile_to_program(module, options);
-  EXPECT_TRUE(program) << program.error().to_string();
-  std::vector<std::string> names;
-  for (const kernel::Kernel& kernel : program->kernels) names.push_back(kernel.name);
-  return names;
-}
-
 std::vector<Literal> interpreted(const hlo::Module& module, const std::vector<Literal>& arguments,
                                  const Choices& choices, int seed) {
-  hlo::InterpretedRunOptions options;
-  options.lower.tuning =
-      seed < 3 ? tuned(choices) : hlo::lower::TuningParameters::random(static_cast<uint64_t>(seed));
-  options.interpreter.order = static_cast<kernel::Order>(seed % 3);
-  options.interpreter.seed = static_cast<uint64_t>(seed);
   std::vector<hlo::CheckFailure> failures;
   int64_t checks = 0;
-  auto results = hlo::run_interpreted(module, arguments, hlo::Checks(&failures, &checks), options);
+  auto results = hlo::run_interpreted(module, arguments, hlo::Checks(&failures, &checks),
+                                      options_of_run(choices, seed));
   EXPECT_TRUE(results) << results.error().to_string();
   return results ? *std::move(results) : std::vector<Literal>();
 }
@@ -94,12 +64,12 @@ void expect_near(const Literal& actual, const Literal& expected) {
 void expect_transform(const std::string& from, const std::string& to, const std::string& how,
                       const Choices& choices, const std::vector<std::string>& kernels,
                       int runs = 9) {
-  const auto module = module_of(fmt::format(R"(
+  const auto module = imported(fmt::format(R"(
 func.func @main(%x: tensor<{0}>) -> tensor<{1}> {{
   %y = stablehlo.fft %x, type = {2} : (tensor<{0}>) -> tensor<{1}>
   return %y : tensor<{1}>
 }})",
-                                            from, to, how));
+                                           from, to, how));
   EXPECT_EQ(names_of_kernels(*module, choices), kernels);
   const std::vector<Literal> arguments = waves(*module);
   const std::vector<Literal> expected = evaluated(*module, arguments);
@@ -233,12 +203,12 @@ std::string sort_text(const std::string& dims, const std::string& type, int64_t 
 
 std::unique_ptr<hlo::Module> sort_of(const std::string& dims, const std::string& type,
                                      int64_t dimension) {
-  return module_of(fmt::format(R"(
+  return imported(fmt::format(R"(
 func.func @main(%x: tensor<{0}x{1}>, %n: tensor<{0}xi32>) -> (tensor<{0}x{1}>, tensor<{0}xi32>) {{
 {2}
   return %s#0, %s#1 : tensor<{0}x{1}>, tensor<{0}xi32>
 }})",
-                               dims, type, sort_text(dims, type, dimension)));
+                              dims, type, sort_text(dims, type, dimension)));
 }
 
 TEST(Sorts, RowsInScratch) {
@@ -277,7 +247,7 @@ TEST(Sorts, BytesByCounting) {
   for (const std::string_view type : {"i8", "ui8", "i4"}) {
     for (const std::string_view direction : {"LT", "GT"}) {
       SCOPED_TRACE(fmt::format("{} {}", type, direction));
-      const auto module = module_of(fmt::format(R"(
+      const auto module = imported(fmt::format(R"(
 func.func @main(%x: tensor<2x300x{0}>) -> tensor<2x300x{0}> {{
   %s = "stablehlo.sort"(%x) <{{dimension = 1 : i64, is_stable = true}}> ({{
   ^bb0(%a: tensor<{0}>, %b: tensor<{0}>):
@@ -286,7 +256,7 @@ func.func @main(%x: tensor<2x300x{0}>) -> tensor<2x300x{0}> {{
   }}) : (tensor<2x300x{0}>) -> tensor<2x300x{0}>
   return %s : tensor<2x300x{0}>
 }})",
-                                                type, direction));
+                                               type, direction));
       expect_exact(*module, {}, {"sort_counts"}, type == "i4" ? 16 : 256, 6);
       expect_exact(*module, {{"sort_counts", 0}}, {"sort"}, type == "i4" ? 16 : 256, 3);
     }
@@ -298,7 +268,7 @@ std::unique_ptr<hlo::Module> first_of(int64_t rows, int64_t size, int64_t kept,
                                       const std::string& type) {
   const std::string dims = fmt::format("{}x{}", rows, size);
   const std::string few = fmt::format("{}x{}", rows, kept);
-  auto module = module_of(fmt::format(R"(
+  auto module = imported(fmt::format(R"(
 func.func @main(%x: tensor<{0}x{1}>) -> (tensor<{2}x{1}>, tensor<{2}xi32>) {{
   %n = stablehlo.iota dim = 1 : tensor<{0}xi32>
 {3}
@@ -306,7 +276,7 @@ func.func @main(%x: tensor<{0}x{1}>) -> (tensor<{2}x{1}>, tensor<{2}xi32>) {{
   %k = stablehlo.slice %s#1 [0:{4}, 0:{5}] : (tensor<{0}xi32>) -> tensor<{2}xi32>
   return %v, %k : tensor<{2}x{1}>, tensor<{2}xi32>
 }})",
-                                      dims, type, few, sort_text(dims, type, 1), rows, kept));
+                                     dims, type, few, sort_text(dims, type, 1), rows, kept));
   const auto changed = hlo::first_elements(*module);
   EXPECT_TRUE(changed) << changed.error().to_string();
   return module;
@@ -355,7 +325,7 @@ TEST(Selections, ByAComparatorThatIsNotStrict) {
 // With NaNs a comparison by FLOAT is no order, and what the sort gives is not a selection.
 TEST(Selections, NotByAnOrderWithoutNaNs) {
   for (const auto& [type, is_selection] : {std::pair("TOTALORDER", 1), std::pair("FLOAT", 0)}) {
-    const auto module = module_of(fmt::format(R"(
+    const auto module = imported(fmt::format(R"(
 func.func @main(%x: tensor<100xf32>) -> tensor<5xf32> {{
   %s = "stablehlo.sort"(%x) <{{dimension = 0 : i64, is_stable = true}}> ({{
   ^bb0(%a: tensor<f32>, %b: tensor<f32>):
@@ -365,7 +335,7 @@ func.func @main(%x: tensor<100xf32>) -> tensor<5xf32> {{
   %v = stablehlo.slice %s [0:5] : (tensor<100xf32>) -> tensor<5xf32>
   return %v : tensor<5xf32>
 }})",
-                                              type));
+                                             type));
     const auto changed = hlo::first_elements(*module);
     ASSERT_TRUE(changed);
     EXPECT_EQ(*changed, is_selection != 0) << type;

@@ -7,27 +7,17 @@
 #include <functional>
 
 #include "core/base/random.h"
-#include "hlo/driver/compile.h"
-#include "hlo/driver/interpreted.h"
 #include "hlo/evaluator/evaluator.h"
-#include "hlo/import/import.h"
+#include "hlo/lower/schedules/schedules_test_util.h"
 #include "hlo/passes/fusion/fuse.h"
 #include "hlo/verify/verify.h"
 
 namespace tenon::conformance {
 namespace {
 
-using Choices = std::vector<std::pair<std::string, int64_t>>;
-
-std::unique_ptr<hlo::Module> import(const std::string& text) {
-  auto module = hlo::import_module(text, "t");
-  EXPECT_TRUE(module) << module.error().to_string();
-  return std::move(*module);
-}
-
 // The whole entry as one fusion.
 std::unique_ptr<hlo::Module> fused(const std::string& text) {
-  std::unique_ptr<hlo::Module> module = import(text);
+  std::unique_ptr<hlo::Module> module = imported(text);
   std::vector<hlo::Instruction*> ops;
   for (hlo::Instruction& op : *module->entry()) {
     if (op.code() != hlo::OpCode::kReturn) ops.push_back(&op);
@@ -58,22 +48,6 @@ std::vector<Literal> arguments_of(const hlo::Module& module, bool whole = true) 
   return arguments;
 }
 
-hlo::lower::TuningParameters tuning_of(const Choices& choices) {
-  hlo::lower::TuningParameters tuning;
-  for (const auto& [name, value] : choices) tuning.set(name, value);
-  return tuning;
-}
-
-std::vector<std::string> kernel_names(const hlo::Module& module, const Choices& choices) {
-  hlo::LowerOptions options;
-  options.tuning = tuning_of(choices);
-  const auto program = hlo::compile_to_program(module, options);
-  EXPECT_TRUE(program) << program.error().to_string();
-  std::vector<std::string> names;
-  for (const kernel::Kernel& kernel : program->kernels) names.push_back(kernel.name);
-  return names;
-}
-
 void expect_results(const hlo::Module& module, const std::vector<Literal>& arguments,
                     const std::vector<Literal>& expected,
                     const hlo::InterpretedRunOptions& options) {
@@ -90,20 +64,15 @@ void expect_results(const hlo::Module& module, const std::vector<Literal>& argum
 // evaluator's results.
 void expect_schedule(const std::string& text, const Choices& choices,
                      const std::vector<std::string>& kernels, int runs = 33) {
-  const auto plain = import(text);
+  const auto plain = imported(text);
   const auto module = fused(text);
-  EXPECT_EQ(kernel_names(*module, choices), kernels);
+  EXPECT_EQ(names_of_kernels(*module, choices), kernels);
   const std::vector<Literal> arguments = arguments_of(*plain);
   const auto expected = hlo::Evaluator(*plain).run(*plain->entry(), arguments);
   ASSERT_TRUE(expected) << expected.error().to_string();
   for (int seed = 0; seed < runs; ++seed) {
     SCOPED_TRACE(seed);
-    hlo::InterpretedRunOptions options;
-    options.lower.tuning =
-        seed < 3 ? tuning_of(choices) : hlo::lower::TuningParameters::random(seed);
-    options.interpreter.order = static_cast<kernel::Order>(seed % 3);
-    options.interpreter.seed = static_cast<uint64_t>(seed);
-    expect_results(*module, arguments, *expected, options);
+    expect_results(*module, arguments, *expected, options_of_run(choices, seed));
   }
 }
 
@@ -275,7 +244,9 @@ func.func @main(%x: tensor<200xf32>, %i: tensor<200xi32>) -> (tensor<200xf32>, t
 
 TEST(PrefixScan, LongAndShortRows) {
   const char* const add = "%c = stablehlo.add %a, %b : tensor<f32>";
-  const auto kernels = [](const std::string& text) { return kernel_names(*import(text), {}); };
+  const auto kernels = [](const std::string& text) {
+    return names_of_kernels(*imported(text), {});
+  };
   using Names = std::vector<std::string>;
   EXPECT_EQ(kernels(prefixes("1000000", "f32", "1000000", "[[999999, 0]]", "0.0", add)),
             (Names{"reduce_window_parts", "reduce_window_offsets", "reduce_window_scan"}));
@@ -291,7 +262,7 @@ TEST(PrefixScan, LanesScanContiguousRowsWhereTheyCan) {
   const auto counts = [](const std::string& text) {
     hlo::LowerOptions options;
     options.limits.cost.scans = true;
-    const auto program = hlo::compile_to_program(*import(text), options);
+    const auto program = hlo::compile_to_program(*imported(text), options);
     EXPECT_TRUE(program) << program.error().to_string();
     std::ptrdiff_t scans = 0;
     for (const kernel::Kernel& kernel : program->kernels) {
@@ -322,13 +293,13 @@ TEST(PrefixScan, NotWherePaddingOrWindowsShow) {
 }
 
 TEST(TwoStages, LargeReductionsTakeThem) {
-  EXPECT_EQ(kernel_names(*import(R"(
+  EXPECT_EQ(names_of_kernels(*imported(R"(
 func.func @main(%x: tensor<1000000xf32>) -> tensor<f32> {
   %init = stablehlo.constant dense<0.0> : tensor<f32>
   %s = stablehlo.reduce(%x init: %init) applies stablehlo.add across dimensions = [0] : (tensor<1000000xf32>, tensor<f32>) -> tensor<f32>
   return %s : tensor<f32>
 })"),
-                         {}),
+                             {}),
             (std::vector<std::string>{"reduce_parts", "reduce_total"}));
 }
 
@@ -651,13 +622,13 @@ TEST(Fusions, ThatWouldGrowWithoutBoundAreLoweredOpByOp) {
 }
 
 TEST(Fusions, OfOneOpUseWhatTheOpWouldUse) {
-  EXPECT_EQ(kernel_names(*fused(R"(
+  EXPECT_EQ(names_of_kernels(*fused(R"(
 func.func @main(%x: tensor<1000x8xf32>) -> tensor<8xf32> {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
   %s = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<1000x8xf32>, tensor<f32>) -> tensor<8xf32>
   return %s : tensor<8xf32>
 })"),
-                         {}),
+                             {}),
             (std::vector<std::string>{"fusion_rows"}));
 }
 
@@ -668,7 +639,7 @@ TEST(Schedules, NumbersOutOfRangeAreNoError) {
     for (const char* name : {"lanes", "lanes_m", "each_n", "tile_k", "parts", "tile_along"}) {
       hlo::LowerOptions options;
       options.tuning.set(name, size);
-      const auto program = hlo::compile_to_program(*import(text), options);
+      const auto program = hlo::compile_to_program(*imported(text), options);
       EXPECT_TRUE(program) << name << " " << size << " " << program.error().to_string();
     }
   }
@@ -679,7 +650,7 @@ TEST(Schedules, LimitsOfTheTarget) {
       dot("64x64xf32", "64x64xf32", "64x64xf32", "contracting_dims = [1] x [0]");
   hlo::LowerOptions options;
   const auto names = [&] {
-    const auto program = hlo::compile_to_program(*import(text), options);
+    const auto program = hlo::compile_to_program(*imported(text), options);
     EXPECT_TRUE(program);
     return program->kernels[0].name;
   };

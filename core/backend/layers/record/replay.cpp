@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "core/backend/layers/paint.h"
-#include "core/backend/target_form.h"
 #include "core/kernel/legalize/legalize.h"
 #include "core/types/literal.h"
 

@@ -1,3 +1,5 @@
+// hlo/lower/schedules/sorting/: sorts, and the first elements of sorted rows.
+//
 // sort, by merging: runs of a few elements are sorted in registers, then sorted runs are merged in
 // pairs until a row is one run: in scratch memory as long as they fit, which for a long row is true
 // of its blocks, then through temporaries with a launch for each width. A lane makes a chunk of the
