@@ -208,6 +208,93 @@ TEST(GpuRun, CombinersThatLoop) {
   expect_interpreters_bits(cases);
 }
 
+// A scan over lanes of each element of x[2, count], which stores prefixes, and what follows it.
+std::string scan_text(int64_t count, std::string_view combine) {
+  return fmt::format(
+      R"(kernel @scan(%x: in s32[2,{0}], %y: out s32[2,{0}], %z: out s32[2,{0}]) index s32 grid(%g: 2) {{
+  scratch %kept : s32[{0}]
+  %t, %n = scan lanes(%i: {0}) init(7, 0) : s32, s32 {{
+    %v = load %x[%g, %i] : s32
+    yield %v, 1
+  }} combine(%a, %m, %b, %k) {{
+    {1}
+    %c = add %m, %k : s32
+    yield %r, %c
+  }} each(%i, %p, %q) {{
+    store %p, %y[%g, %i] : s32
+    store %q, %kept[%i] : s32
+  }}
+  lanes(%i: {0}) {{
+    %last = sub {2}, %i : s32
+    %q = load %kept[%last] : s32
+    %u = mul %t, %n : s32
+    %w = add %u, %q : s32
+    store %w, %z[%g, %i] : s32
+  }}
+}}
+)",
+      count, combine, count - 1);
+}
+
+// As many elements as a warp has threads, a block, some turns of it, and one fewer and more.
+TEST(GpuRun, ScansOverLanes) {
+  std::vector<Case> cases;
+  for (const int64_t count : {1, 2, 31, 32, 33, 64, 255, 256, 257, 1000, 1023, 1024, 1025, 5001}) {
+    cases.push_back(with_numbers(scan_text(count, "%r = add %a, %b : s32")));
+    // Swapping sides, or a leaf that is not there, would give other bits: the last number above 60.
+    cases.push_back(with_numbers(
+        scan_text(count, "%big = gt %b, 60 : s32\n    %r = select %big, %b, %a : s32")));
+  }
+  expect_interpreters_bits(cases);
+}
+
+// Prefixes of the greatest common divisor by subtraction, which never ends with 0.
+TEST(GpuRun, ScansWhoseCombinersLoop) {
+  std::vector<Case> cases;
+  for (const int64_t count : {5, 200, 256, 1500}) {
+    cases.push_back(
+        with_numbers(scan_text(count, R"(%r, %same = while(%c = %a, %d = %b) : s32, s32 {
+      %go = ne %c, %d : s32
+      yield %go
+    } do(%c, %d) {
+      %first = gt %c, %d : s32
+      %e = sub %c, %d : s32
+      %f = sub %d, %c : s32
+      %c1 = select %first, %e, %c : s32
+      %d1 = select %first, %d, %f : s32
+      yield %c1, %d1
+    })")));
+    Literal& numbers = cases.back().buffers[0];
+    for (int64_t i = 0; i < numbers.element_count(); ++i) numbers.set_integer(i, 7 * (1 + i % 30));
+  }
+  expect_interpreters_bits(cases);
+}
+
+// Serial scans in lanes, with runs of adjacent lanes and without.
+TEST(GpuRun, SerialScans) {
+  std::vector<Case> cases;
+  for (const int64_t lanes : {1, 30, 128}) {
+    cases.push_back(with_numbers(fmt::format(
+        R"(kernel @columns(%x: in s32[9,{0}], %y: out s32[9,{0}], %z: out s32[{0}]) index s32 grid() {{
+  lanes(%j: {0}) {{
+    %t = scan serial(%i: 9) init(3) : s32 {{
+      %v = load %x[%i, %j] : s32
+      yield %v
+    }} combine(%a, %b) {{
+      %c = sub %a, %b : s32
+      yield %c
+    }} each(%i, %p) {{
+      store %p, %y[%i, %j] : s32
+    }}
+    store %t, %z[%j] : s32
+  }}
+}}
+)",
+        lanes)));
+  }
+  expect_interpreters_bits(cases);
+}
+
 // Private memory for more lanes than a block has threads: a thread has the memory of several lanes.
 TEST(GpuRun, LanesOwnMemoryAcrossLoops) {
   expect_interpreters_bits({with_numbers(

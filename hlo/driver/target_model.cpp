@@ -55,6 +55,9 @@ lower::CostModel cost_model_of(const backend::TargetInfo& target) {
                          static_cast<double>(std::max<int64_t>(target.compute_units, 1));
     cost.long_reduction = static_cast<int64_t>(std::clamp(bytes / kBytesALeaf, 1024.0, 1e12));
   }
+  if (target.preferred_lanes > 1) {
+    cost.busy_lanes = std::max<int64_t>(target.compute_units, 1) * cost.lanes;
+  }
   cost.few_results = std::clamp<int64_t>(target.compute_units / 2, cost.few_results, 1 << 20);
   return cost;
 }

@@ -36,6 +36,10 @@ struct CostModel {
   int64_t workgroup_elements = 1024;
   int64_t workgroup_products = 1 << 16;
 
+  /// Lanes that the device runs at the same time. While an op has fewer results, its leaves are
+  /// shared among lanes.
+  int64_t busy_lanes = 1;
+
   // --- Break-even sizes of schedules, compared with one element per lane
 
   /// Leaves from which lanes share a reduction: below, combining their parts takes longer.
@@ -46,6 +50,12 @@ struct CostModel {
   int64_t long_reduction = int64_t{1} << 15;
   /// Leaves per workgroup in the first of two stages.
   int64_t leaves_a_part = 4096;
+  /// Lanes of a device from which results that read adjacent elements share their leaves by columns;
+  /// the adjacent results of a workgroup (a transaction of memory, the width of a warp), and the
+  /// leaves that a lane should have.
+  int64_t many_lanes = 1024;
+  int64_t adjacent_results = 32;
+  int64_t shortest_run = 8;
   /// Rows, columns and depth of a product from which its factors are copied into scratch by tiles.
   int64_t tiled_product = 8;
   /// Dimensions of a transpose from which it goes through scratch by tiles.

@@ -43,9 +43,10 @@ void note(std::vector<MemoryRange>& list, const std::vector<MemoryRange>& others
   }
 }
 
-bool over_lanes(const Node& n) {
-  return n.op == OpCode::kLanes || (n.op == OpCode::kReduce && n.over_lanes);
-}
+// Whether lanes share a reduction or a scan.
+bool combines_lanes(const Node& n) { return kernel::is<kernel::OnReduction>(n.op) && n.over_lanes; }
+
+bool over_lanes(const Node& n) { return n.op == OpCode::kLanes || combines_lanes(n); }
 
 }  // namespace
 
@@ -54,7 +55,7 @@ BlockPlan::BlockPlan(const kernel::Kernel& kernel, const kernel::Ranges& ranges)
   for (const Node& n : kernel.nodes) {
     if (!over_lanes(n)) continue;
     auto runs = std::make_unique<AccessRuns>(kernel, ranges, n);
-    const bool ordered = n.op == OpCode::kReduce && !n.commutative;
+    const bool ordered = n.op == OpCode::kScan || (n.op == OpCode::kReduce && !n.commutative);
     const int64_t threads = element_count(kernel.grid) * (element_count(n.extents) / runs->width());
     if (ordered || (runs->has_loops() && threads < kEnoughThreads)) runs->take_one_by_one();
     runs_[&n] = std::move(runs);
@@ -93,7 +94,7 @@ void BlockPlan::lay_out(BlockId body, int64_t from) {
   shared_bytes_ = std::max(shared_bytes_, from);
   for (const NodeId id : kernel_.block(body).nodes) {
     const Node& n = kernel_.node(id);
-    if (n.op == OpCode::kReduce && n.over_lanes) {
+    if (combines_lanes(n)) {
       partials_[&n] = from;
       shared_bytes_ = std::max(shared_bytes_, partials_place(n).end);
     }
@@ -121,8 +122,9 @@ MemoryRange BlockPlan::place(MemoryId memory) const {
 MemoryRange BlockPlan::partials_place(const Node& n) const {
   const int64_t begin = partials_.at(&n);
   const auto warps = static_cast<int64_t>(threads_ / kWarp);
-  // A single warp needs none.
-  const int64_t bytes = warps > 1 ? warps * static_cast<int64_t>(n.results.size()) : 0;
+  // A single warp needs none for a reduction.
+  const int64_t bytes =
+      warps > 1 || n.op == OpCode::kScan ? warps * static_cast<int64_t>(n.results.size()) : 0;
   return {true, begin, begin + align(bytes * kPartialBytes)};
 }
 
@@ -142,7 +144,7 @@ void BlockPlan::add(const Node& n, bool in_lanes, AccessSummary& touched) const 
       note(in_lanes ? touched.writes : touched.first_writes, places);
     }
   }
-  if (n.op == OpCode::kReduce && n.over_lanes) {
+  if (combines_lanes(n)) {
     note(touched.reads, {partials_place(n)});
     note(touched.writes, {partials_place(n)});
   }

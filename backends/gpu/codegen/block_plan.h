@@ -45,12 +45,13 @@ class BlockPlan {
   /// The maximum size of a thread's private memory.
   int64_t private_bytes() const { return private_bytes_; }
 
-  /// The iterations that a thread takes together in a lanes loop or a reduction over lanes.
+  /// The iterations that a thread takes together in a lanes loop or a reduction over lanes (one in
+  /// a scan).
   const AccessRuns& runs(const kernel::Node& n) const { return *runs_.at(&n); }
   /// The offset of scratch memory, in bytes.
   int64_t offset(kernel::MemoryId scratch) const { return offsets_[scratch]; }
-  /// The offset of the warps' results of a reduction over lanes, each of kPartialBytes: by result,
-  /// then by warp.
+  /// The offset of the warps' results of a reduction or scan over lanes, each of kPartialBytes: by
+  /// result, then by warp.
   int64_t partials(const kernel::Node& n) const { return partials_.at(&n); }
   static constexpr int64_t kPartialBytes = 8;
   /// The number of lanes-loop iterations per thread for which it has an instance of this private

@@ -85,6 +85,7 @@ kernel::TargetFeatures gpu_features() {
   }
   form.atomics = {kS32, kU32, kS64, kU64};
   form.private_memory = true;
+  form.scans = true;
   return form;
 }
 

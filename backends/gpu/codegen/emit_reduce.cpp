@@ -150,9 +150,11 @@ llvm::Value* GpuKernelEmitter::shuffle(llvm::Intrinsic::ID id, Value* value, uin
   llvm::Type* const type = value->getType();
   const unsigned bits = type->getPrimitiveSizeInBits();
   Value* const whole = b_.CreateBitCast(value, b_.getIntNTy(bits));
+  // The last lane of a segment, or its first, which is the bound upwards: the segment is the warp.
+  const uint32_t bound = id == llvm::Intrinsic::nvvm_shfl_sync_up_i32 ? 0 : kWarp - 1;
   const auto word = [&](Value* one) -> Value* {
-    return b_.CreateIntrinsic(id, {},
-                              {b_.getInt32(~uint32_t{0}), one, b_.getInt32(lane), b_.getInt32(31)});
+    return b_.CreateIntrinsic(
+        id, {}, {b_.getInt32(~uint32_t{0}), one, b_.getInt32(lane), b_.getInt32(bound)});
   };
   Value* moved = nullptr;
   if (bits <= 32) {
@@ -166,6 +168,14 @@ llvm::Value* GpuKernelEmitter::shuffle(llvm::Intrinsic::ID id, Value* value, uin
   return b_.CreateBitCast(moved, type);
 }
 
+std::vector<llvm::Value*> GpuKernelEmitter::shuffle(llvm::Intrinsic::ID id,
+                                                    const std::vector<Value*>& values,
+                                                    uint32_t lane) {
+  std::vector<Value*> moved;
+  for (Value* const each : values) moved.push_back(shuffle(id, each, lane));
+  return moved;
+}
+
 // After the step of `distance`, thread t holds the combination of 2 * distance threads from t on,
 // in order; the first thread of each warp finally holds that of the whole warp. (The last threads
 // combine values that are not used; this is skipped if it might not terminate.)
@@ -174,10 +184,8 @@ std::vector<llvm::Value*> GpuKernelEmitter::within_warps(const Node& n,
                                                          int64_t active) {
   for (uint32_t distance = 1; distance < kWarp; distance *= 2) {
     if (distance >= active) break;
-    std::vector<Value*> others;
-    for (Value* const each : partials) {
-      others.push_back(shuffle(llvm::Intrinsic::nvvm_shfl_sync_down_i32, each, distance));
-    }
+    const std::vector<Value*> others =
+        shuffle(llvm::Intrinsic::nvvm_shfl_sync_down_i32, partials, distance);
     const bool loops = may_loop(kernel_, n.blocks[1]);
     if (active % kWarp == 0 && !loops) {
       partials = combine_scalars(n, partials, others);
@@ -202,43 +210,47 @@ std::vector<llvm::Value*> GpuKernelEmitter::between_warps(const Node& n,
   std::vector<Value*> total;
   for (const RunValues& init : forms(n.operands)) total.push_back(init[0]);
   if (plan_.threads() == kWarp) {
-    std::vector<Value*> first;
-    for (Value* const each : partials) {
-      first.push_back(shuffle(llvm::Intrinsic::nvvm_shfl_sync_idx_i32, each, 0));
-    }
-    return combine_scalars(n, total, first);
+    return combine_scalars(n, total, shuffle(llvm::Intrinsic::nvvm_shfl_sync_idx_i32, partials, 0));
   }
-  const auto stride = static_cast<int64_t>(plan_.threads() / kWarp);
-  const auto place = [&](size_t k, Value* warp) {
-    const int64_t first =
-        plan_.partials(n) + static_cast<int64_t>(k) * stride * BlockPlan::kPartialBytes;
-    Value* const offset = b_.CreateMul(warp, b_.getInt32(BlockPlan::kPartialBytes));
-    return b_.CreateGEP(b_.getInt8Ty(), shared_place(first), offset);
-  };
-  const auto type = [&](size_t k) { return kernel_.value(n.results[k]).type; };
   Value* const lane = b_.CreateAnd(thread_, b_.getInt32(kWarp - 1));
   codegen::emit_where(b_, b_.CreateICmpEQ(lane, b_.getInt32(0)), {}, [&] {
-    Value* const warp = b_.CreateLShr(thread_, b_.getInt32(5));
-    for (size_t k = 0; k < partials.size(); ++k) {
-      Value* const stored =
-          is_pred(type(k)) ? b_.CreateZExt(partials[k], b_.getInt8Ty()) : partials[k];
-      b_.CreateStore(stored, place(k, warp));
-    }
+    store_partials(n, partials, b_.CreateLShr(thread_, b_.getInt32(5)));
     return std::vector<Value*>{};
   });
   barrier();
   touched_.reads.push_back(plan_.partials_place(n));
-  return codegen::emit_loop(
-      b_, b_.getInt32(0), b_.getInt32(static_cast<uint32_t>(warps)), 1, total,
-      [&](Value* warp, const std::vector<Value*>& carried) {
-        std::vector<Value*> mine;
-        for (size_t k = 0; k < partials.size(); ++k) {
-          Value* const loaded =
-              b_.CreateLoad(codegen::memory_type_of(context_, type(k)), place(k, warp));
-          mine.push_back(is_pred(type(k)) ? b_.CreateTrunc(loaded, b_.getInt1Ty()) : loaded);
-        }
-        return combine_scalars(n, carried, mine);
-      });
+  return codegen::emit_loop(b_, b_.getInt32(0), b_.getInt32(static_cast<uint32_t>(warps)), 1, total,
+                            [&](Value* warp, const std::vector<Value*>& carried) {
+                              return combine_scalars(n, carried, load_partials(n, warp));
+                            });
+}
+
+llvm::Value* GpuKernelEmitter::partial_place(const Node& n, size_t k, Value* warp) {
+  const auto stride = static_cast<int64_t>(plan_.threads() / kWarp);
+  const int64_t first =
+      plan_.partials(n) + static_cast<int64_t>(k) * stride * BlockPlan::kPartialBytes;
+  Value* const offset = b_.CreateMul(warp, b_.getInt32(BlockPlan::kPartialBytes));
+  return b_.CreateGEP(b_.getInt8Ty(), shared_place(first), offset);
+}
+
+void GpuKernelEmitter::store_partials(const Node& n, const std::vector<Value*>& partials,
+                                      Value* warp) {
+  for (size_t k = 0; k < partials.size(); ++k) {
+    const bool pred = is_pred(kernel_.value(n.results[k]).type);
+    Value* const stored = pred ? b_.CreateZExt(partials[k], b_.getInt8Ty()) : partials[k];
+    b_.CreateStore(stored, partial_place(n, k, warp));
+  }
+}
+
+std::vector<llvm::Value*> GpuKernelEmitter::load_partials(const Node& n, Value* warp) {
+  std::vector<Value*> partials;
+  for (size_t k = 0; k < n.results.size(); ++k) {
+    const ElementType type = kernel_.value(n.results[k]).type;
+    Value* const loaded =
+        b_.CreateLoad(codegen::memory_type_of(context_, type), partial_place(n, k, warp));
+    partials.push_back(is_pred(type) ? b_.CreateTrunc(loaded, b_.getInt1Ty()) : loaded);
+  }
+  return partials;
 }
 
 }  // namespace tenon::gpu

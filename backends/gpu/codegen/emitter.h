@@ -104,6 +104,12 @@ class GpuKernelEmitter : private codegen::KernelEmitter<RunValues> {
   std::vector<Value*> between_warps(const kernel::Node& n, const std::vector<Value*>& partials,
                                     int64_t warps);
   Value* shuffle(llvm::Intrinsic::ID id, Value* value, uint32_t lane);
+  std::vector<Value*> shuffle(llvm::Intrinsic::ID id, const std::vector<Value*>& values,
+                              uint32_t lane);
+  /// The place in shared memory of result `k` of a warp.
+  Value* partial_place(const kernel::Node& n, size_t k, Value* warp);
+  void store_partials(const kernel::Node& n, const std::vector<Value*>& partials, Value* warp);
+  std::vector<Value*> load_partials(const kernel::Node& n, Value* warp);
   /// `combine` if `condition`, else `otherwise`: values that belong to no element are not combined
   /// if that might not terminate.
   std::vector<Value*> combine_if(Value* condition, const std::vector<Value*>& otherwise,
@@ -112,6 +118,10 @@ class GpuKernelEmitter : private codegen::KernelEmitter<RunValues> {
   /// Combines the values of single iterations, also within a run.
   std::vector<Value*> combine_scalars(const kernel::Node& n, const std::vector<Value*>& left,
                                       const std::vector<Value*>& right);
+
+  // --- emit_scan.cpp
+  void scan(const kernel::Node& n) override;
+  class LaneScan;
 
   // --- emit_memory.cpp
   void declare(kernel::MemoryId memory) override;

@@ -128,6 +128,10 @@ bool AccessRuns::node(const Node& n) {
                         loop(n);
                         return block(n.blocks[0]) && block(n.blocks[1]);
                       },
+                      [&](kernel::OnScan) {
+                        loop(n);
+                        return std::ranges::all_of(n.blocks, [&](BlockId b) { return block(b); });
+                      },
                       [](kernel::OnYield) { return true; },
                   });
 }
@@ -141,6 +145,14 @@ void AccessRuns::loop(const Node& n) {
   if (n.op == OpCode::kReduce) {
     for (const ValueId index : arguments) facts_[index] = {0, 1};
     for (const ValueId side : kernel_.block(n.blocks[1]).arguments) anything(side);
+    return;
+  }
+  if (n.op == OpCode::kScan) {
+    facts_[arguments[0]] = {0, 1};
+    for (const ValueId side : kernel_.block(n.blocks[1]).arguments) anything(side);
+    const std::vector<ValueId>& each = kernel_.block(n.blocks[2]).arguments;
+    for (const ValueId prefix : each) anything(prefix);
+    facts_[each[0]] = {0, 1};
     return;
   }
   for (const ValueId each : arguments) anything(each);

@@ -14,14 +14,52 @@ namespace {
 
 using backend::Handles;
 
+// The driver's events of a context, kept for further use: making and destroying one takes as long as
+// a launch. An event that is recorded again changes nothing for those who wait for what it stood
+// for before. Thread-safe; the context must be current.
+class EventPool {
+ public:
+  explicit EventPool(const CudaApi& api) : api_(api) {}
+  EventPool(const EventPool&) = delete;
+  EventPool& operator=(const EventPool&) = delete;
+
+  Result<CUevent> take() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!idle_.empty()) {
+        CUevent event = idle_.back();
+        idle_.pop_back();
+        return event;
+      }
+    }
+    CUevent event = nullptr;
+    TENON_TRY(api_.check(api_.create_event(&event, CU_EVENT_DEFAULT), "create an event"));
+    return event;
+  }
+  void give_back(CUevent event) {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(event);
+  }
+  void destroy() {
+    const std::lock_guard lock(mutex_);
+    for (CUevent event : idle_) static_cast<void>(api_.destroy_event(event));
+    idle_.clear();
+  }
+
+ private:
+  const CudaApi& api_;
+  std::mutex mutex_;
+  std::vector<CUevent> idle_;
+};
+
 // A time on the GPU's clock. The driver returns the time between two events as a float of
 // milliseconds, which is accurate enough only for close events: each time is computed from the
 // previous one.
 class Moment {
  public:
-  Moment(const CudaApi& api, CUevent event, std::shared_ptr<Moment> before)
-      : api_(api), event_(event), before_(std::move(before)) {}
-  ~Moment() { static_cast<void>(api_.destroy_event(event_)); }
+  Moment(const CudaApi& api, EventPool& pool, CUevent event, std::shared_ptr<Moment> before)
+      : api_(api), pool_(pool), event_(event), before_(std::move(before)) {}
+  ~Moment() { pool_.give_back(event_); }
   Moment(const Moment&) = delete;
   Moment& operator=(const Moment&) = delete;
 
@@ -41,6 +79,7 @@ class Moment {
 
  private:
   const CudaApi& api_;
+  EventPool& pool_;
   const CUevent event_;
   std::mutex mutex_;
   std::shared_ptr<Moment> before_;  // Null once the time is known.
@@ -49,7 +88,7 @@ class Moment {
 
 class CudaContext final : public Context {
  public:
-  explicit CudaContext(const CudaApi& api) : api_(api) {}
+  explicit CudaContext(const CudaApi& api) : api_(api), pool_(api) {}
 
   Status open(CUdevice device) {
     TENON_TRY(api_.check(api_.create_context(&context_, 0, device), "open the GPU"));
@@ -67,6 +106,7 @@ class CudaContext final : public Context {
       const Current current(*this);
       for (CudaStream& stream : streams_) stream.anchor = nullptr;
       events_ = nullptr;
+      pool_.destroy();
       for (const CudaStream& stream : streams_) {
         static_cast<void>(api_.destroy_stream(stream.stream));
       }
@@ -258,10 +298,9 @@ class CudaContext final : public Context {
     return found;
   }
 
-  Result<std::shared_ptr<Moment>> moment_on(Stream stream, std::shared_ptr<Moment> before) const {
-    CUevent event = nullptr;
-    TENON_TRY(api_.check(api_.create_event(&event, CU_EVENT_DEFAULT), "create an event"));
-    auto moment = std::make_shared<Moment>(api_, event, std::move(before));
+  Result<std::shared_ptr<Moment>> moment_on(Stream stream, std::shared_ptr<Moment> before) {
+    TENON_ASSIGN(const CUevent event, pool_.take());
+    auto moment = std::make_shared<Moment>(api_, pool_, event, std::move(before));
     TENON_TRY(api_.check(api_.record(event, of(stream)), "record an event"));
     return moment;
   }
@@ -283,6 +322,7 @@ class CudaContext final : public Context {
 
   const CudaApi& api_;
   CUcontext context_ = nullptr;
+  EventPool pool_;  // Destroyed after what has its events.
   std::vector<CudaStream> streams_;  // All made before the first is used.
   std::unique_ptr<Handles<Moment>> events_ = std::make_unique<Handles<Moment>>();
 };

@@ -1,6 +1,5 @@
 #include "backends/gpu/simulator/driver.h"
 
-#include <tbb/task_arena.h>
 
 #include <chrono>
 #include <cstring>
@@ -248,6 +247,9 @@ class SimContext final : public Context {
   std::vector<std::unique_ptr<HostQueue>> streams_;
 };
 
+// Those of an H100 (SXM), so that the same kernels are chosen as for a GPU.
+constexpr int64_t kMultiprocessors = 132;
+
 class SimDriver final : public Driver {
  public:
   explicit SimDriver(const SimConfig& config) : config_(config) {}
@@ -256,7 +258,7 @@ class SimDriver final : public Driver {
     GpuChip chip;
     chip.name = "simulated GPU";
     chip.compute_capability = config_.compute_capability;
-    chip.multiprocessors = tbb::this_task_arena::max_concurrency();
+    chip.multiprocessors = kMultiprocessors;
     return std::vector<GpuChip>(config_.devices, chip);
   }
 

@@ -4,6 +4,7 @@
 // integers wrap in the result's type.
 #include "hlo/lower/elements/contraction.h"
 #include "hlo/lower/elements/index_math.h"
+#include "hlo/lower/elements/reduction.h"
 #include "hlo/lower/elements/rules.h"
 #include "hlo/lower/library_calls.h"
 
@@ -119,20 +120,29 @@ Element factor(ElementEmitter& e, const Instruction& op, size_t operand, const V
 }
 
 // The sum over `extents` of the values of `term`, in the result's type.
-Elements sum_of(ElementEmitter& e, const Instruction& op, const Dims& extents, bool over_lanes,
-                ElementType type, const std::function<Element(const Values&)>& term) {
-  kernel::Builder::ReduceSpec reduction;
-  reduction.extents = extents;
-  reduction.over_lanes = over_lanes;
-  reduction.commutative = true;
-  reduction.inits = ElementEmitter::flat({e.constant(type, 0)});
-  reduction.leaf = [&](const Values& at) { return ElementEmitter::flat({term(at)}); };
-  reduction.combine = [&](const Values& arguments) {
+LeafReduction sum_of(ElementEmitter& e, const Instruction& op, const Dims& extents,
+                     ElementType type, std::function<Element(const Values&)> term) {
+  LeafReduction reduction;
+  reduction.types = {type};
+  reduction.identities = {e.constant(type, 0)};
+  reduction.spec.extents = extents;
+  reduction.spec.commutative = true;
+  reduction.spec.inits = ElementEmitter::flat(reduction.identities);
+  reduction.spec.leaf = [term = std::move(term)](const Values& at) {
+    return ElementEmitter::flat({term(at)});
+  };
+  reduction.spec.combine = [&e, type](const Values& arguments) {
     const Elements both = ElementEmitter::unflat(arguments, {type, type});
     return ElementEmitter::flat({add(e, both[0], both[1], type)});
   };
-  const Elements sum = ElementEmitter::unflat(e.b.reduce(reduction), {type});
-  return {e.convert(sum[0], type, op.result_type().element_type())};
+  reduction.rounded = [&e, &op, type](const Elements& sum) {
+    return Elements{e.convert(sum[0], type, op.result_type().element_type())};
+  };
+  return reduction;
+}
+
+Elements emit_sum(ElementEmitter& e, const LeafReduction& sum) {
+  return sum.rounded(ElementEmitter::unflat(e.b.reduce(sum.spec), sum.types));
 }
 
 int64_t size_of(const Type& type, int64_t axis) { return type.dims()[static_cast<size_t>(axis)]; }
@@ -158,7 +168,7 @@ Elements emit_convolution(ElementEmitter& e, const Instruction& op, const Values
   Dims extents;
   for (const int64_t axis : c.kernel.spatial) extents.push_back(size_of(rhs, axis));
   extents.push_back(features);
-  return sum_of(e, op, extents, false, type, [&](const Values& at) {
+  const LeafReduction sum = sum_of(e, op, extents, type, [&](const Values& at) {
     element.in_window = Values(at.begin(), at.end() - 1);
     element.feature = at.back();
     ValueId inside = b.pred(true);
@@ -171,11 +181,12 @@ Elements emit_convolution(ElementEmitter& e, const Instruction& op, const Values
         },
         [&] { return e.constant(type, 0); });
   });
+  return emit_sum(e, sum);
 }
 
 }  // namespace
 
-Elements emit_dot(ElementEmitter& e, const Instruction& op, const Values& index, bool over_lanes) {
+LeafReduction leaves_of_dot(ElementEmitter& e, const Instruction& op, const Values& index) {
   const DotShape shape(op);
   const ElementType type = accumulator(op);
   const auto part = [&](size_t first, size_t count) {
@@ -186,11 +197,17 @@ Elements emit_dot(ElementEmitter& e, const Instruction& op, const Values& index,
   const Values batch = part(0, shape.batch.size());
   const std::array<Values, 2> free = {part(shape.batch.size(), shape.m.size()),
                                       part(rows, shape.n.size())};
-  return sum_of(e, op, shape.k, over_lanes, type, [&](const Values& k) {
+  return sum_of(e, op, shape.k, type, [&e, &op, shape, type, batch, free](const Values& k) {
     const Element x = factor(e, op, 0, shape.factor(0, batch, free[0], k), type);
     const Element y = factor(e, op, 1, shape.factor(1, batch, free[1], k), type);
     return multiply(e, x, y, type);
   });
+}
+
+Elements emit_dot(ElementEmitter& e, const Instruction& op, const Values& index, bool over_lanes) {
+  LeafReduction sum = leaves_of_dot(e, op, index);
+  sum.spec.over_lanes = over_lanes;
+  return emit_sum(e, sum);
 }
 
 namespace {

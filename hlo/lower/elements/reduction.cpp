@@ -1,5 +1,6 @@
 // reduce, reduce_window, select_and_scatter: elements combined by a region.
 #include <limits>
+#include <memory>
 
 #include "core/kernel/math/scalar.h"
 #include "core/types/float_convert.h"
@@ -286,20 +287,37 @@ class SelectAndScatter {
 
 }  // namespace
 
+LeafReduction leaves_of_reduce(ElementEmitter& e, const Instruction& op, const Values& index) {
+  const auto r = std::make_shared<const ReductionEmitter>(e, op);
+  LeafReduction reduction;
+  reduction.types = r->types;
+  reduction.spec.extents = reduced_extents(op);
+  reduction.spec.commutative = r->is_commutative();
+  reduction.spec.inits = ElementEmitter::flat(r->inits());
+  reduction.spec.leaf = [r, &op, index](const Values& reduced) {
+    return ElementEmitter::flat(r->leaf(unreduced_index(op, index, reduced)));
+  };
+  reduction.spec.combine = [r](const Values& arguments) { return r->combine(arguments); };
+  reduction.rounded = [r](const Elements& combined) { return r->rounded(combined); };
+  if (r->types.size() == 1 && !is_complex(r->types[0])) {
+    if (const auto identity = identity_of(r->region, r->types[0])) {
+      reduction.identities = {{e.b.constant(r->types[0], *identity)}};
+    }
+  }
+  return reduction;
+}
+
+LeafReduction leaves_of(ElementEmitter& e, const Instruction& op, const Values& index) {
+  return op.code() == OpCode::kReduce ? leaves_of_reduce(e, op, index)
+                                      : leaves_of_dot(e, op, index);
+}
+
 Elements emit_reduce(ElementEmitter& e, const Instruction& op, const Values& index,
                      bool over_lanes) {
-  const ReductionEmitter r(e, op);
-  kernel::Builder::ReduceSpec reduction;
-  reduction.extents = reduced_extents(op);
+  LeafReduction reduction = leaves_of_reduce(e, op, index);
   // Lanes combine accumulators.
-  reduction.over_lanes = over_lanes && combines_accumulators(r.region);
-  reduction.commutative = r.is_commutative();
-  reduction.inits = ElementEmitter::flat(r.inits());
-  reduction.leaf = [&](const Values& reduced) {
-    return ElementEmitter::flat(r.leaf(unreduced_index(op, index, reduced)));
-  };
-  reduction.combine = [&](const Values& arguments) { return r.combine(arguments); };
-  return r.rounded(ElementEmitter::unflat(e.b.reduce(reduction), r.types));
+  reduction.spec.over_lanes = over_lanes && combines_accumulators(op.region(0));
+  return reduction.rounded(ElementEmitter::unflat(e.b.reduce(reduction.spec), reduction.types));
 }
 
 namespace {

@@ -1,6 +1,7 @@
 // Helpers for lowering reductions.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -35,6 +36,19 @@ struct ReductionEmitter {
  private:
   Element promoted(size_t operand, const Values& index) const;
 };
+
+/// A reduce or dot_general at an index of its result: its leaves and how they are combined.
+struct LeafReduction {
+  kernel::Builder::ReduceSpec spec;  ///< Over all leaves, serially.
+  std::vector<ElementType> types;    ///< In which it combines.
+  /// What a part of the leaves may begin with; empty if it is not known: with its first leaf then.
+  Elements identities;
+  std::function<Elements(const Elements&)> rounded;  ///< The results, of combined values.
+};
+/// What `spec` and the functions refer to must live as long.
+LeafReduction leaves_of(ElementEmitter& e, const Instruction& op, const Values& index);
+LeafReduction leaves_of_reduce(ElementEmitter& e, const Instruction& reduce, const Values& index);
+LeafReduction leaves_of_dot(ElementEmitter& e, const Instruction& dot, const Values& index);
 
 /// The identity element of a region's op as a constant of `type`, the type in which the op is
 /// computed; nothing unless the region is one op on its two parameters with a known identity.

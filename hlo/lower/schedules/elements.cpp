@@ -133,7 +133,8 @@ std::optional<double> estimate_shared(const ScheduleInput& input) {
   const I64s& reduced = dot != nullptr ? dot->lhs_contracting : op->i64s(AttrKey::dimensions);
   int64_t leaves = 1;
   for (const int64_t d : reduced) leaves *= dims[static_cast<size_t>(d)];
-  const bool minor = dot == nullptr && contains(reduced, static_cast<int64_t>(dims.size()) - 1);
+  const bool minor = is_minor(dims, reduced) &&
+                     (dot == nullptr || is_minor(op->operand_type(1).dims(), dot->rhs_contracting));
   const CostModel& cost = input.limits.cost;
   const auto results = static_cast<double>(element_count(op->result_type().dims()));
   const double shared =

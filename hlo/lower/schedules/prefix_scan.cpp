@@ -8,6 +8,7 @@
 // combined parts of a row; each part is scanned from the prefix before it. The init value enters
 // once (K5).
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <optional>
@@ -46,6 +47,13 @@ std::optional<PrefixScan> prefix_scan_of(const FusedOp& fused) {
   if (scan.size == 0 || element_count(scan.rows) == 0) return std::nullopt;
   return scan;
 }
+
+// Parts that one lane scans as fast as many.
+constexpr int64_t kFewParts = 32;
+
+// Whether the lanes of a workgroup scan the combinations of parts too. Each then becomes the prefix
+// up to its part, else the one before it.
+bool shares_offsets(const PrefixScan& scan) { return scan.over_lanes && scan.parts() >= kFewParts; }
 
 // Emits the elements of a scan in one kernel.
 class PrefixScanEmitter {
@@ -98,6 +106,20 @@ class PrefixScanEmitter {
              const Values& index) const {
     const Elements elements = ElementEmitter::unflat(values, r_.types);
     for (size_t i = 0; i < r_.count; ++i) maker_.e().store(elements[i], memories[i], index);
+  }
+
+  // The prefix before a part: that up to the part before it, if lanes share the offsets.
+  Values prefix_of_part(const std::vector<MemoryId>& prefixes, const Values& row,
+                        ValueId part) const {
+    Values index = row;
+    index.push_back(part);
+    if (!shares_offsets(scan_)) return load(prefixes, index);
+    return b_.if_else(
+        b_.compare(K::kEq, part, b_.index(0)), [&] { return ElementEmitter::flat(r_.inits()); },
+        [&] {
+          index.back() = b_.sub(part, b_.index(1));
+          return load(prefixes, index);
+        });
   }
 
   // The number of the first element of part `p`.
@@ -210,17 +232,31 @@ void combine_parts(KernelMaker& maker, const PrefixScan& scan, TuningParameters&
   for_each_part(b, scan, tuning, combine_part);
 }
 
-// Replaces the combination of each part by the prefix before it.
+// Replaces the combination of each part by the prefix before it, or up to it if lanes share them.
 void scan_parts(KernelMaker& maker, const PrefixScan& scan, TuningParameters& tuning) {
   kernel::Builder& b = maker.b();
   maker.inputs();
   const PrefixScanEmitter emitter(maker, scan);
   const std::vector<MemoryId> totals = emitter.temporaries(kernel::Access::kInOut);
+  const auto at_part = [](const Values& row, ValueId part) {
+    Values index = row;
+    index.push_back(part);
+    return index;
+  };
+  if (shares_offsets(scan)) {
+    const Values row = b.grid(scan.rows);
+    const Values inits = ElementEmitter::flat(emitter.reduction().inits());
+    kernel::Builder::ReduceSpec spec = emitter.spec(row, b.index(0), scan.parts(), inits);
+    spec.leaf = [&](const Values& at) { return emitter.load(totals, at_part(row, at[0])); };
+    b.scan(spec, [&](const Values& at) {
+      emitter.store({at.begin() + 1, at.end()}, totals, at_part(row, at[0]));
+    });
+    return;
+  }
   for_each_index(b, scan.rows, tuning, [&](const Values& row) {
     const Values inits = ElementEmitter::flat(emitter.reduction().inits());
     b.for_loop(b.index(0), b.index(scan.parts()), 1, inits, [&](const Values& at) {
-      Values index = row;
-      index.push_back(at[0]);
+      const Values index = at_part(row, at[0]);
       const Values prefix(at.begin() + 1, at.end());
       const Values total = emitter.load(totals, index);
       emitter.store(prefix, totals, index);
@@ -238,7 +274,7 @@ void apply_prefixes(KernelMaker& maker, const PrefixScan& scan, TuningParameters
   const auto apply = [&](const Values& index) {
     const Values row(index.begin(), index.end() - 1);
     const ValueId first = emitter.first_of(index.back());
-    const Values prefix = emitter.load(prefixes, index);
+    const Values prefix = emitter.prefix_of_part(prefixes, row, index.back());
     const auto store = [&](const Values& next, ValueId k) { emitter.store(next, results, row, k); };
     if (!scan.over_lanes) {
       emitter.scan_part(row, first, 0, prefix, store);
@@ -281,7 +317,13 @@ int64_t part_of(const PrefixScan& scan, TuningParameters& tuning, const CostMode
   const int64_t rows = element_count(scan.rows);
   const int64_t most = std::max<int64_t>(scan.size / cost.leaves_a_part, 1);
   int64_t preferred = 1;
-  if (scan.over_lanes) {
+  if (scan.over_lanes && cost.busy_lanes >= cost.many_lanes) {
+    // Two workgroups a unit, each with some turns of its lanes.
+    const int64_t wanted = 2 * tiles_of(cost.busy_lanes, cost.lanes * rows);
+    const int64_t turns = std::max<int64_t>(scan.size / (16 * cost.lanes), 1);
+    preferred =
+        static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::min(wanted, turns))));
+  } else if (scan.over_lanes) {
     constexpr int64_t kTimesLonger = 16;  // Than what a lane would scan in the same time.
     preferred =
         std::clamp<int64_t>(cost.few_results / rows, 1, std::max<int64_t>(most / kTimesLonger, 1));

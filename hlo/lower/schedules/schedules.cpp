@@ -48,9 +48,10 @@ bool FusedOp::combines(const Instruction* except) const {
 
 namespace {
 
-const Schedule* const kAll[] = {
-    &kSliceUpdate,  &kTiledDot, &kTiledConvolution, &kTwoStage,        &kPrefixScan,
-    &kRowWorkgroup, &kRowLane,  &kTiledTranspose,   &kSharedReduction, &kElements};
+const Schedule* const kAll[] = {&kSliceUpdate,     &kTiledDot,       &kTiledConvolution,
+                                &kTwoStage,        &kPrefixScan,     &kRowWorkgroup,
+                                &kRowLane,         &kTiledTranspose, &kSharedColumns,
+                                &kSharedReduction, &kElements};
 
 }  // namespace
 
@@ -81,6 +82,13 @@ void store_results(KernelMaker& maker, const FusedOp& fused, const std::vector<u
   for (size_t i = 0; i < which.size(); ++i) {
     maker.e().store(maker.e().element(fused.results[which[i]], index), memories[i], index);
   }
+}
+
+bool is_minor(const Dims& dims, const I64s& listed) {
+  for (auto d = static_cast<int64_t>(dims.size()) - 1; d >= 0; --d) {
+    if (dims[static_cast<size_t>(d)] != 1) return contains(listed, d);
+  }
+  return false;
 }
 
 void for_each_serially(kernel::Builder& b, const Dims& dims,

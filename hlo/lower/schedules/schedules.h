@@ -61,11 +61,17 @@ std::string schedules_documentation();
 
 /// The rows, each defined in its file.
 extern const Schedule kSliceUpdate, kTiledDot, kTiledConvolution, kTwoStage, kPrefixScan,
-    kRowWorkgroup, kRowLane, kTiledTranspose, kSharedReduction, kElements;
+    kRowWorkgroup, kRowLane, kTiledTranspose, kSharedColumns, kSharedReduction, kElements;
+
+/// Whether lanes in rows and columns share the leaves (kSharedColumns), which two workgroups or a
+/// workgroup a result would read with gaps.
+bool is_shared_by_columns(const ScheduleInput& input);
 
 /// Stores the results with the numbers `which` at `index`.
 void store_results(KernelMaker& maker, const FusedOp& fused, const std::vector<uint32_t>& which,
                    const std::vector<kernel::MemoryId>& memories, const Values& index);
+/// Whether the last dimension of more than one element is among `listed`.
+bool is_minor(const Dims& dims, const I64s& listed);
 /// Serial loops over `dims` around `body`.
 void for_each_serially(kernel::Builder& b, const Dims& dims,
                        const std::function<void(const Values&)>& body);

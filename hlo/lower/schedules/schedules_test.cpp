@@ -163,6 +163,98 @@ func.func @main(%x: tensor<17x61xi32>) -> tensor<i32> {
                   {{"two-stage", 1}, {"parts", 6}}, {"fusion_parts", "fusion_total"});
 }
 
+// Each division of lanes and workgroups, with a rest of leaves and of results, and without.
+void expect_shared_columns(const std::string& text) {
+  const std::vector<std::string> one = {"fusion_columns"};
+  const std::vector<std::string> two = {"fusion_columns", "fusion_found"};
+  for (const int64_t columns : {1, 4, 32}) {
+    for (const int64_t rows : {2, 3, 8}) {
+      for (const int64_t workgroups : {1, 2, 3}) {
+        SCOPED_TRACE(fmt::format("{} columns, {} rows, {} workgroups", columns, rows, workgroups));
+        expect_schedule(text,
+                        {{"shared-columns", 1},
+                         {"columns", columns},
+                         {"column_rows", rows},
+                         {"column_workgroups", workgroups}},
+                        workgroups == 1 ? one : two, 6);
+      }
+    }
+  }
+}
+
+TEST(SharedColumns, SumWithOpsBeforeAndBehindIt) {
+  expect_shared_columns(R"(
+func.func @main(%x: tensor<61x37xf32>, %b: tensor<37xf32>) -> (tensor<37xf32>, tensor<37xf32>) {
+  %init = stablehlo.constant dense<5.0> : tensor<f32>
+  %a = stablehlo.multiply %x, %x : tensor<61x37xf32>
+  %s = stablehlo.reduce(%a init: %init) applies stablehlo.add across dimensions = [0] : (tensor<61x37xf32>, tensor<f32>) -> tensor<37xf32>
+  %t = stablehlo.add %s, %b : tensor<37xf32>
+  return %s, %t : tensor<37xf32>, tensor<37xf32>
+})");
+}
+
+TEST(SharedColumns, ProductsWithFewRows) {
+  for (const char* const type : {"f32", "bf16", "i32"}) {
+    expect_shared_columns(fmt::format(R"(
+func.func @main(%x: tensor<2x3x48x{0}>, %w: tensor<2x48x40x{0}>) -> tensor<2x3x40x{0}> {{
+  %y = stablehlo.dot_general %x, %w, batching_dims = [0] x [0], contracting_dims = [2] x [1] : (tensor<2x3x48x{0}>, tensor<2x48x40x{0}>) -> tensor<2x3x40x{0}>
+  return %y : tensor<2x3x40x{0}>
+}})",
+                                      type));
+  }
+}
+
+// The last element: swapping the sides, or another order, would give a different one; no identity
+// is known, and two results are combined at once.
+TEST(SharedColumns, OrderIsKept) {
+  expect_shared_columns(R"(
+func.func @main(%x: tensor<3x17x5xi32>, %z: tensor<3x17x5xi32>) -> (tensor<5xi32>, tensor<5xi32>) {
+  %init = stablehlo.constant dense<100> : tensor<i32>
+  %s:2 = stablehlo.reduce(%x init: %init), (%z init: %init) across dimensions = [0, 1] : (tensor<3x17x5xi32>, tensor<3x17x5xi32>, tensor<i32>, tensor<i32>) -> (tensor<5xi32>, tensor<5xi32>)
+   reducer(%a: tensor<i32>, %b: tensor<i32>) (%c: tensor<i32>, %d: tensor<i32>) {
+    stablehlo.return %b, %d : tensor<i32>, tensor<i32>
+  }
+  return %s#0, %s#1 : tensor<5xi32>, tensor<5xi32>
+})");
+}
+
+// On a device with many lanes, results too few to fill it share their leaves by columns where that
+// reads adjacent elements, and a workgroup a result where its leaves are adjacent.
+TEST(SharedColumns, ChosenByShape) {
+  const auto chosen = [](const std::string& text) {
+    hlo::LowerOptions options;
+    options.limits.cost.busy_lanes = 1 << 15;
+    const auto program = hlo::compile_to_program(*imported(text), options);
+    EXPECT_TRUE(program) << program.error().to_string();
+    return program->kernels.front().name;
+  };
+  const auto product = [](std::string_view x, std::string_view y, std::string_view dims,
+                          std::string_view result) {
+    return fmt::format(R"(func.func @main(%x: tensor<{0}>, %y: tensor<{1}>) -> tensor<{3}> {{
+  %z = stablehlo.dot_general %x, %y, contracting_dims = {2} : (tensor<{0}>, tensor<{1}>) -> tensor<{3}>
+  return %z : tensor<{3}>
+}})",
+                       x, y, dims, result);
+  };
+  const auto sum = [](std::string_view x, int64_t dimension, std::string_view result) {
+    return fmt::format(R"(func.func @main(%x: tensor<{0}>) -> tensor<{2}> {{
+  %i = stablehlo.constant dense<0.0> : tensor<f32>
+  %z = stablehlo.reduce(%x init: %i) applies stablehlo.add across dimensions = [{1}] : (tensor<{0}>, tensor<f32>) -> tensor<{2}>
+  return %z : tensor<{2}>
+}})",
+                       x, dimension, result);
+  };
+  EXPECT_EQ(chosen(sum("2048x1024xf32", 0, "1024xf32")), "reduce_columns");
+  EXPECT_EQ(chosen(sum("1024x2048xf32", 1, "1024xf32")), "reduce_rows");
+  EXPECT_EQ(chosen(sum("64x100000xf32", 0, "100000xf32")), "reduce");
+  EXPECT_EQ(chosen(product("1x256xf32", "256x1024xf32", "[1] x [0]", "1x1024xf32")),
+            "dot_general_columns");
+  EXPECT_EQ(chosen(product("1024x256xf32", "256xf32", "[1] x [0]", "1024xf32")),
+            "dot_general_rows");
+  EXPECT_EQ(chosen(product("256x1024xf32", "256xf32", "[0] x [0]", "1024xf32")),
+            "dot_general_columns");
+}
+
 // A reduce_window of `type` of which each row, along `dimension`, is scanned.
 std::string prefixes(std::string_view dims, std::string_view type, std::string_view window,
                      std::string_view padding, std::string_view init, std::string_view body) {

@@ -144,6 +144,7 @@ std::optional<double> estimate_two_stage(const ScheduleInput& input) {
   const int64_t results = element_count(reduce->result_type().dims());
   const int64_t leaves = element_count(reduced_extents(*reduce));
   if (results == 0 || leaves < 4) return std::nullopt;
+  if (is_shared_by_columns(input)) return 2 * input.elements_seconds;
   const double launches = static_cast<double>(cost.long_reduction) / static_cast<double>(leaves);
   if (launches > 1 || results > cost.few_results) return input.elements_seconds * (1 + launches);
   const double shared = static_cast<double>(cost.shared_leaves) / static_cast<double>(leaves);
