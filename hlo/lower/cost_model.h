@@ -58,6 +58,9 @@ struct CostModel {
   int64_t shortest_run = 8;
   /// Rows, columns and depth of a product from which its factors are copied into scratch by tiles.
   int64_t tiled_product = 8;
+  /// Tiles of a product's depth from which several workgroups share it on a device with idle units;
+  /// each takes at least a quarter of as many.
+  int64_t split_turns = 32;
   /// Dimensions of a transpose from which it goes through scratch by tiles.
   int64_t tiled_transpose = 16;
   /// Register size in bytes from which a lane computes several registers of a product's results.

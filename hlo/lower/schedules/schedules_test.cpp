@@ -475,6 +475,35 @@ TEST(TiledDot, DimensionsInAnyOrder) {
   }
 }
 
+// Workgroups share the depth, with a rest and without.
+TEST(TiledDot, PartsOfTheDepth) {
+  for (const int64_t parts : {2, 3, 5}) {
+    const Choices choices = {{"tiled-dot", 1}, {"tile_k", 4}, {"split_k", parts}};
+    const std::vector<std::string> kernels = {"fusion_tiles", "fusion_sums"};
+    expect_schedule(dot("3x20x39xf32", "3x39x11xf32", "3x20x11xf32",
+                        "batching_dims = [0] x [0], contracting_dims = [2] x [1]"),
+                    choices, kernels, 6);
+    expect_schedule(dot("18x40xi8", "40x10xi8", "18x10xi32", "contracting_dims = [1] x [0]"),
+                    choices, kernels, 6);
+    expect_schedule(dot("18x40xbf16", "40x10xbf16", "18x10xbf16", "contracting_dims = [1] x [0]"),
+                    choices, kernels, 6);
+  }
+}
+
+TEST(TiledDot, DepthIsSharedWhereTilesAreFew) {
+  const auto kernels = [](const std::string& text) {
+    hlo::LowerOptions options;
+    options.limits.cost.busy_lanes = 1 << 15;
+    const auto program = hlo::compile_to_program(*imported(text), options);
+    EXPECT_TRUE(program) << program.error().to_string();
+    return program->kernels.size();
+  };
+  const char* const dims = "contracting_dims = [1] x [0]";
+  EXPECT_EQ(kernels(dot("196x2304xf32", "2304x256xf32", "196x256xf32", dims)), 2U);
+  EXPECT_EQ(kernels(dot("196x64xf32", "64x256xf32", "196x256xf32", dims)), 1U);
+  EXPECT_EQ(kernels(dot("2048x2304xf32", "2304x2048xf32", "2048x2048xf32", dims)), 1U);
+}
+
 TEST(TiledDot, Types) {
   const Choices tiles = {{"tiled-dot", 1}};
   for (const auto& [lhs, rhs, result] :
@@ -514,6 +543,8 @@ struct ConvolutionText {
 
 void expect_tiles(const ConvolutionText& convolution) {
   SCOPED_TRACE(convolution.text());
+  expect_schedule(convolution.text(), {{"tiled-convolution", 1}, {"tile_k", 2}, {"split_k", 2}},
+                  {"fusion_tiles", "fusion_sums"}, /*runs=*/3);
   expect_schedule(convolution.text(), {{"tiled-convolution", 1}}, {"fusion_tiles"},
                   /*runs=*/9);
 }

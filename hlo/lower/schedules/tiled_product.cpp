@@ -11,12 +11,13 @@ namespace {
 using kernel::Builder;
 using kernel::MemoryId;
 
-enum ParameterIndex : uint8_t { kLanesM, kLanesN, kEachM, kEachN, kTileK };
+enum ParameterIndex : uint8_t { kLanesM, kLanesN, kEachM, kEachN, kTileK, kSplitK };
 
 struct Tiles {
   int64_t lanes_m, lanes_n;  // Lanes of a workgroup.
   int64_t each_m, each_n;    // Results per lane.
   int64_t k;
+  int64_t parts = 1;  // Workgroups that share the depth.
 
   int64_t m() const { return lanes_m * each_m; }
   int64_t n() const { return lanes_n * each_n; }
@@ -49,49 +50,117 @@ class ProductKernel {
         tiles_(tiles),
         limits_(limits) {}
 
+  /// The results, or temporaries with the sum of each part of the depth.
   void run() {
     maker_.inputs();
-    for (uint32_t r = 0; r < fused_.results.size(); ++r) {
-      results_.push_back(r);
-      memories_.push_back(maker_.result(r));
+    if (tiles_.parts == 1) {
+      results();
+    } else {
+      found_ = maker_.temporary(0, kernel::Access::kOut);
     }
     Dims grid = product_.batch;
     grid.push_back(tiles_of(product_.m, tiles_.m()));
     grid.push_back(tiles_of(product_.n, tiles_.n()));
+    grid.push_back(tiles_.parts);
+    if (tiles_.parts == 1) grid.pop_back();
     const Values group = b_.grid(grid);
-    batch_ = Values(group.begin(), group.end() - 2);
-    const ValueId row = b_.mul(group[batch_.size()], b_.index(tiles_.m()));
-    const ValueId column = b_.mul(group[batch_.size() + 1], b_.index(tiles_.n()));
+    const size_t rank = product_.batch.size();
+    batch_ = Values(group.begin(), group.begin() + static_cast<std::ptrdiff_t>(rank));
+    if (tiles_.parts > 1) part_ = group.back();
+    const ValueId row = b_.mul(group[rank], b_.index(tiles_.m()));
+    const ValueId column = b_.mul(group[rank + 1], b_.index(tiles_.n()));
     const ElementType type = accumulator(op_);
     const MemoryId x = b_.scratch("a", tile_type(op_, 0, limits_), {tiles_.m(), tiles_.k});
     const MemoryId y = b_.scratch("b", tile_type(op_, 1, limits_), {tiles_.k, tiles_.n()});
     const MemoryId sums = b_.private_memory(
         "acc", type, {tiles_.lanes_m, tiles_.lanes_n, tiles_.each_m, tiles_.each_n}, 2);
     for_each_sum([&](const Values& at) { b_.store(e_.constant(type, 0).re, sums, at); });
-    for_each_serially(b_, product_.outer, [&](const Values& outer) {
-      b_.for_loop(b_.index(0), b_.index(product_.k), tiles_.k, {}, [&](const Values& k) {
-        bring(0, x, {batch_, row, outer, k[0]});
-        bring(1, y, {batch_, column, outer, k[0]});
-        const Values zero = {b_.index(0), b_.index(0)};
-        b_.contract(tiles_.m(), tiles_.n(), tiles_.k, sums, zero, x, zero, y, zero);
-        return Values{};
-      });
+    for_each_turn([&](const Values& outer, ValueId k) {
+      bring(0, x, {batch_, row, outer, k});
+      bring(1, y, {batch_, column, outer, k});
+      const Values zero = {b_.index(0), b_.index(0)};
+      b_.contract(tiles_.m(), tiles_.n(), tiles_.k, sums, zero, x, zero, y, zero);
     });
     for_each_sum([&](const Values& at) {
       const ValueId m = b_.add(row, b_.add(b_.mul(at[0], b_.index(tiles_.each_m)), at[2]));
       const ValueId n = b_.add(column, b_.add(b_.mul(at[1], b_.index(tiles_.each_n)), at[3]));
       if_inside(b_, {{m, product_.m, tiles_.m()}, {n, product_.n, tiles_.n()}}, [&] {
-        const auto store = [&] {
-          const Element sum = {b_.load(sums, at)};
-          write(m, n, e_.convert(sum, type, op_.result_type().element_type()));
-        };
+        const Element sum = {b_.load(sums, at)};
+        // Temporaries have rows without a result too.
+        if (tiles_.parts > 1) return e_.store(sum, found_, place_of(part_, m, n));
         const ValueId present = product_.has_result(b_, batch_, m);
+        const auto store = [&] { write(m, n, sum); };
         b_.kernel().is_constant(present) ? store() : b_.if_then(present, store);
       });
     });
   }
 
+  /// The results, from those temporaries.
+  void add_parts(TuningParameters& tuning) {
+    maker_.inputs();
+    found_ = maker_.temporary(0, kernel::Access::kIn);
+    results();
+    Dims dims = product_.batch;
+    dims.insert(dims.end(), {product_.m, product_.n});
+    for_each_index(b_, dims, tuning, [&](const Values& at) {
+      batch_ = Values(at.begin(), at.end() - 2);
+      const ValueId m = at[at.size() - 2];
+      const auto store = [&] {
+        const ElementType type = accumulator(op_);
+        Builder::ReduceSpec parts;
+        parts.extents = {tiles_.parts};
+        parts.commutative = true;
+        parts.inits = {e_.constant(type, 0).re};
+        parts.leaf = [&](const Values& part) {
+          return Values{b_.load(found_, place_of(part[0], m, at.back()))};
+        };
+        parts.combine = [&](const Values& both) { return Values{b_.add(both[0], both[1])}; };
+        write(m, at.back(), {b_.reduce(parts)[0]});
+      };
+      const ValueId present = product_.has_result(b_, batch_, m);
+      b_.kernel().is_constant(present) ? store() : b_.if_then(present, store);
+    });
+  }
+
  private:
+  void results() {
+    for (uint32_t r = 0; r < fused_.results.size(); ++r) {
+      results_.push_back(r);
+      memories_.push_back(maker_.result(r));
+    }
+  }
+
+  // Calls body(outer, k) for each tile of the depth, of this workgroup's part of it.
+  void for_each_turn(const std::function<void(const Values& outer, ValueId k)>& body) {
+    if (tiles_.parts == 1) {
+      for_each_serially(b_, product_.outer, [&](const Values& outer) {
+        b_.for_loop(b_.index(0), b_.index(product_.k), tiles_.k, {}, [&](const Values& k) {
+          body(outer, k[0]);
+          return Values{};
+        });
+      });
+      return;
+    }
+    const int64_t deep = tiles_of(product_.k, tiles_.k);
+    const int64_t turns = element_count(product_.outer) * deep;
+    const int64_t each = tiles_of(turns, tiles_.parts);
+    const ValueId first = b_.mul(part_, b_.index(each));
+    const ValueId behind = b_.add(first, b_.index(each));
+    const ValueId end = turns % each == 0 ? behind : b_.min(behind, b_.index(turns));
+    b_.for_loop(first, end, 1, {}, [&](const Values& turn) {
+      const ValueId k = b_.mul(b_.rem(turn[0], b_.index(deep)), b_.index(tiles_.k));
+      body(delinearize(b_, b_.div(turn[0], b_.index(deep)), product_.outer), k);
+      return Values{};
+    });
+  }
+
+  Values place_of(ValueId part, ValueId m, ValueId n) const {
+    Values place = {part};
+    place.insert(place.end(), batch_.begin(), batch_.end());
+    place.insert(place.end(), {m, n});
+    return place;
+  }
+
   // Each lane's accumulators, at [lane m, lane n, u, v].
   void for_each_sum(const std::function<void(const Values&)>& body) {
     b_.lanes({tiles_.lanes_m, tiles_.lanes_n}, [&](const Values& lane) {
@@ -102,7 +171,8 @@ class ProductKernel {
 
   void write(ValueId m, ValueId n, const Element& sum) {
     const Values index = product_.result(b_, batch_, m, n);
-    e_.provide(op_, index, {sum});
+    const ElementType type = op_.result_type().element_type();
+    e_.provide(op_, index, {e_.convert(sum, accumulator(op_), type)});
     store_results(maker_, fused_, results_, memories_, index);
   }
 
@@ -136,6 +206,8 @@ class ProductKernel {
   const Tiles& tiles_;
   const LowerLimits& limits_;
   Values batch_;
+  ValueId part_ = kernel::kNone;
+  MemoryId found_ = kernel::kNone;
   std::vector<uint32_t> results_;
   std::vector<MemoryId> memories_;
 };
@@ -152,6 +224,17 @@ bool fits_tiles(const FusedOp& fused, const Instruction& dot, const LowerLimits&
   }
   return std::ranges::all_of(
       fused.results, [&](Value value) { return value.type().dims() == dot.result_type().dims(); });
+}
+
+// As many as it takes to fill the device with tiles, if that saves more than a launch takes.
+int64_t preferred_parts(const TiledProduct& product, const Tiles& tiles, int64_t turns,
+                        const CostModel& cost) {
+  if (cost.busy_lanes < cost.many_lanes || turns < cost.split_turns) return 1;
+  const int64_t units = cost.busy_lanes / cost.lanes;
+  const int64_t groups = element_count(product.batch) * tiles_of(product.m, tiles.m()) *
+                         tiles_of(product.n, tiles.n());
+  const int64_t each = cost.split_turns / 4;
+  return std::clamp<int64_t>(units / std::max<int64_t>(groups, 1), 1, turns / each);
 }
 
 // Chooses numbers of lanes and results for the sizes. If a register holds several numbers, a lane
@@ -183,6 +266,10 @@ Tiles choose_tiles(TuningParameters& tuning, const TiledProduct& product, Elemen
     side = (side + 1) / 2;
   }
   tiles.k = choose(kTileK, most(k, wide ? 128 : 16));
+  const int64_t turns = element_count(product.outer) * tiles_of(k, tiles.k);
+  tiles.parts =
+      std::min(choose(kSplitK, preferred_parts(product, tiles, turns, limits.cost)), turns);
+  tiles.parts = tiles_of(turns, tiles_of(turns, tiles.parts));  // None is empty.
   return tiles;
 }
 
@@ -212,9 +299,23 @@ Taken emit_tiled_product(LoweredOp& lowered, const FusedOp& fused, const TiledPr
   const bool too_private = sums > cost.private_bytes ||
                            (cost.lane_private_bytes > 0 && of_lane > cost.lane_private_bytes);
   if (bytes > limits.scratch_bytes || too_private) return false;
-  return try_kernel(lowered, fused.op, "_tiles", [&](KernelMaker& maker) {
-    ProductKernel(maker, fused, product, tiles, limits).run();
-  });
+  LoweredOp made = lowered;
+  if (tiles.parts > 1) {
+    Dims dims = {tiles.parts};
+    dims.insert(dims.end(), product.batch.begin(), product.batch.end());
+    dims.insert(dims.end(), {product.m, product.n});
+    made.temporaries.emplace_back(accumulator(op), dims);
+  }
+  TENON_ASSIGN(bool taken, try_kernel(made, fused.op, "_tiles", [&](KernelMaker& maker) {
+                 ProductKernel(maker, fused, product, tiles, limits).run();
+               }));
+  if (taken && tiles.parts > 1) {
+    TENON_ASSIGN(taken, try_kernel(made, fused.op, "_sums", [&](KernelMaker& maker) {
+                   ProductKernel(maker, fused, product, tiles, limits).add_parts(tuning);
+                 }));
+  }
+  if (taken) lowered = std::move(made);
+  return taken;
 }
 
 }  // namespace tenon::hlo::lower

@@ -2,7 +2,8 @@
 //
 // A workgroup computes a tile of the results in accumulators that its lanes own, from tiles of the
 // factors that it copies into scratch. Ops before the product are computed when a tile is loaded,
-// ops after it when results are stored.
+// ops after it when results are stored. If the tiles are too few for the device, several workgroups
+// share the depth of each, and a second kernel adds what they found.
 #pragma once
 
 #include <functional>
@@ -61,7 +62,8 @@ inline constexpr TuningParameterInfo kProductParameters[] = {
     {"lanes_n", "columns of lanes in a workgroup", 256, {1, 5, 8}},
     {"each_m", "rows of results per lane", 256, {1, 2, 3}},
     {"each_n", "columns of results per lane", 256, {1, 2, 5}},
-    {"tile_k", "depth of a tile", 1024, {1, 7, 8, 32}}};
+    {"tile_k", "depth of a tile", 1024, {1, 7, 8, 32}},
+    {"split_k", "workgroups that share the depth of a tile of results", 256, {1, 2, 3}}};
 
 /// The estimated time, if the types, the fusion and the target allow tiles of this product; `least`
 /// is the least number of uses of an element of a tile.
