@@ -50,9 +50,9 @@ struct CostModel {
   int64_t long_reduction = int64_t{1} << 15;
   /// Leaves per workgroup in the first of two stages.
   int64_t leaves_a_part = 4096;
-  /// Lanes of a device from which results that read adjacent elements share their leaves by columns;
-  /// the adjacent results of a workgroup (a transaction of memory, the width of a warp), and the
-  /// leaves that a lane should have.
+  /// Lanes of a device from which results that read adjacent elements share their leaves by
+  /// columns; the adjacent results of a workgroup (a transaction of memory, the width of a warp),
+  /// and the leaves that a lane should have.
   int64_t many_lanes = 1024;
   int64_t adjacent_results = 32;
   int64_t shortest_run = 8;

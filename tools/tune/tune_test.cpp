@@ -228,9 +228,10 @@ TEST(TunePrograms, AskForEveryParameter) {
     const auto module = hlo::import_module(file.text, std::string(file.path));
     ASSERT_TRUE(module) << module.error().to_string();
     ASSERT_TRUE(hlo::run_passes(**module, hlo::optimizing_passes()).ok()) << file.path;
-    for (const bool scans : {false, true}) {
+    for (const bool many_lanes : {false, true}) {
       hlo::LowerOptions options;
-      options.limits.cost.scans = scans;
+      options.limits.cost.scans = many_lanes;
+      options.limits.cost.busy_lanes = many_lanes ? 1 << 15 : 1;
       options.tuning.record_asked(&asked);
       ASSERT_TRUE(hlo::compile_to_program(**module, options)) << file.path;
     }

@@ -153,7 +153,7 @@ class GpuKernelEmitter::LaneScan {
     if (count_ % a_turn_ == 0) return nullptr;
     return b_.CreateICmpULT(place, number(count_));
   }
-  // What is behind the last element is not combined if that might not terminate.
+  // Values behind the last element are not combined if that might not terminate.
   Value* guarded(Value* condition, Value* has) {
     return loops_ && has != nullptr ? b_.CreateAnd(condition, has) : condition;
   }

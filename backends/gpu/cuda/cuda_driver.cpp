@@ -14,8 +14,8 @@ namespace {
 
 using backend::Handles;
 
-// The driver's events of a context, kept for further use: making and destroying one takes as long as
-// a launch. An event that is recorded again changes nothing for those who wait for what it stood
+// The driver's events of a context, kept for further use: making and destroying one takes as long
+// as a launch. An event that is recorded again changes nothing for those who wait for what it stood
 // for before. Thread-safe; the context must be current.
 class EventPool {
  public:
@@ -322,7 +322,7 @@ class CudaContext final : public Context {
 
   const CudaApi& api_;
   CUcontext context_ = nullptr;
-  EventPool pool_;  // Destroyed after what has its events.
+  EventPool pool_;                   // Destroyed after what has its events.
   std::vector<CudaStream> streams_;  // All made before the first is used.
   std::unique_ptr<Handles<Moment>> events_ = std::make_unique<Handles<Moment>>();
 };

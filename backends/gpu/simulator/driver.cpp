@@ -1,6 +1,5 @@
 #include "backends/gpu/simulator/driver.h"
 
-
 #include <chrono>
 #include <cstring>
 #include <map>

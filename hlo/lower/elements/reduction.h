@@ -41,11 +41,11 @@ struct ReductionEmitter {
 struct LeafReduction {
   kernel::Builder::ReduceSpec spec;  ///< Over all leaves, serially.
   std::vector<ElementType> types;    ///< In which it combines.
-  /// What a part of the leaves may begin with; empty if it is not known: with its first leaf then.
+  /// A part of the leaves may begin with these; if there are none, with its first leaf.
   Elements identities;
   std::function<Elements(const Elements&)> rounded;  ///< The results, of combined values.
 };
-/// What `spec` and the functions refer to must live as long.
+/// The emitter and the op must live as long as it.
 LeafReduction leaves_of(ElementEmitter& e, const Instruction& op, const Values& index);
 LeafReduction leaves_of_reduce(ElementEmitter& e, const Instruction& reduce, const Values& index);
 LeafReduction leaves_of_dot(ElementEmitter& e, const Instruction& dot, const Values& index);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "hlo/lower/elements/contraction.h"
 #include "hlo/lower/elements/emitter.h"
 #include "hlo/lower/uses.h"
 
@@ -137,6 +138,12 @@ class WorkgroupSizer {
       return std::count_if(body.begin(), body.end(), combines) <= 1 &&
              std::all_of(body.begin(), body.end(),
                          [&](const Instruction& inner) { return is_cheap(inner); });
+    }
+    // Where lanes are many, one workgroup computes a product sooner than the host launches it.
+    if (op.code() == OpCode::kDotGeneral && cost_.busy_lanes >= cost_.many_lanes) {
+      const int64_t leaves = element_count(DotShape(op).k);
+      return leaves <= cost_.workgroup_products &&
+             leaves * element_count(op.result_type().dims()) <= cost_.workgroup_products;
     }
     int64_t work = 1;
     for (size_t i = 0; combines(op) && i < op.operand_count(); ++i) {

@@ -15,67 +15,6 @@
 namespace tenon::conformance {
 namespace {
 
-// The whole entry as one fusion.
-std::unique_ptr<hlo::Module> fused(const std::string& text) {
-  std::unique_ptr<hlo::Module> module = imported(text);
-  std::vector<hlo::Instruction*> ops;
-  for (hlo::Instruction& op : *module->entry()) {
-    if (op.code() != hlo::OpCode::kReturn) ops.push_back(&op);
-  }
-  const auto fusion = hlo::fuse(ops);
-  EXPECT_TRUE(fusion) << fusion.error().to_string();
-  EXPECT_TRUE(hlo::verify(*module).ok()) << hlo::verify(*module).to_string();
-  return module;
-}
-
-// Small whole numbers, or numbers whose sums depend on the order.
-std::vector<Literal> arguments_of(const hlo::Module& module, bool whole = true) {
-  std::vector<Literal> arguments;
-  Random random(5);
-  for (size_t i = 0; i < module.entry()->parameter_count(); ++i) {
-    Literal array(module.entry()->parameter(i).shape());
-    for (int64_t k = 0; k < array.element_count(); ++k) {
-      const double number =
-          whole ? static_cast<double>(random.below(7) - 3) : random.unit() * 2 - 1;
-      if (is_complex(array.element_type())) {
-        array.set_complex(k, {number, static_cast<double>(random.below(5) - 2)});
-      } else {
-        array.set_double(k, number);
-      }
-    }
-    arguments.push_back(std::move(array));
-  }
-  return arguments;
-}
-
-void expect_results(const hlo::Module& module, const std::vector<Literal>& arguments,
-                    const std::vector<Literal>& expected,
-                    const hlo::InterpretedRunOptions& options) {
-  std::vector<hlo::CheckFailure> failures;
-  int64_t checks = 0;
-  const auto actual =
-      hlo::run_interpreted(module, arguments, hlo::Checks(&failures, &checks), options);
-  ASSERT_TRUE(actual) << actual.error().to_string();
-  ASSERT_EQ(actual->size(), expected.size());
-  for (size_t i = 0; i < actual->size(); ++i) EXPECT_EQ((*actual)[i], expected[i]) << i;
-}
-
-// Checks that `choices` give kernels with these names, and that they and random choices give the
-// evaluator's results.
-void expect_schedule(const std::string& text, const Choices& choices,
-                     const std::vector<std::string>& kernels, int runs = 33) {
-  const auto plain = imported(text);
-  const auto module = fused(text);
-  EXPECT_EQ(names_of_kernels(*module, choices), kernels);
-  const std::vector<Literal> arguments = arguments_of(*plain);
-  const auto expected = hlo::Evaluator(*plain).run(*plain->entry(), arguments);
-  ASSERT_TRUE(expected) << expected.error().to_string();
-  for (int seed = 0; seed < runs; ++seed) {
-    SCOPED_TRACE(seed);
-    expect_results(*module, arguments, *expected, options_of_run(choices, seed));
-  }
-}
-
 const char* const kRows = R"(
 func.func @main(%x: tensor<6x70xf32>, %b: tensor<70xf32>) -> (tensor<6x70xf32>, tensor<6xf32>) {
   %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
@@ -161,98 +100,6 @@ func.func @main(%x: tensor<17x61xi32>) -> tensor<i32> {
   return %s : tensor<i32>
 })",
                   {{"two-stage", 1}, {"parts", 6}}, {"fusion_parts", "fusion_total"});
-}
-
-// Each division of lanes and workgroups, with a rest of leaves and of results, and without.
-void expect_shared_columns(const std::string& text) {
-  const std::vector<std::string> one = {"fusion_columns"};
-  const std::vector<std::string> two = {"fusion_columns", "fusion_found"};
-  for (const int64_t columns : {1, 4, 32}) {
-    for (const int64_t rows : {2, 3, 8}) {
-      for (const int64_t workgroups : {1, 2, 3}) {
-        SCOPED_TRACE(fmt::format("{} columns, {} rows, {} workgroups", columns, rows, workgroups));
-        expect_schedule(text,
-                        {{"shared-columns", 1},
-                         {"columns", columns},
-                         {"column_rows", rows},
-                         {"column_workgroups", workgroups}},
-                        workgroups == 1 ? one : two, 6);
-      }
-    }
-  }
-}
-
-TEST(SharedColumns, SumWithOpsBeforeAndBehindIt) {
-  expect_shared_columns(R"(
-func.func @main(%x: tensor<61x37xf32>, %b: tensor<37xf32>) -> (tensor<37xf32>, tensor<37xf32>) {
-  %init = stablehlo.constant dense<5.0> : tensor<f32>
-  %a = stablehlo.multiply %x, %x : tensor<61x37xf32>
-  %s = stablehlo.reduce(%a init: %init) applies stablehlo.add across dimensions = [0] : (tensor<61x37xf32>, tensor<f32>) -> tensor<37xf32>
-  %t = stablehlo.add %s, %b : tensor<37xf32>
-  return %s, %t : tensor<37xf32>, tensor<37xf32>
-})");
-}
-
-TEST(SharedColumns, ProductsWithFewRows) {
-  for (const char* const type : {"f32", "bf16", "i32"}) {
-    expect_shared_columns(fmt::format(R"(
-func.func @main(%x: tensor<2x3x48x{0}>, %w: tensor<2x48x40x{0}>) -> tensor<2x3x40x{0}> {{
-  %y = stablehlo.dot_general %x, %w, batching_dims = [0] x [0], contracting_dims = [2] x [1] : (tensor<2x3x48x{0}>, tensor<2x48x40x{0}>) -> tensor<2x3x40x{0}>
-  return %y : tensor<2x3x40x{0}>
-}})",
-                                      type));
-  }
-}
-
-// The last element: swapping the sides, or another order, would give a different one; no identity
-// is known, and two results are combined at once.
-TEST(SharedColumns, OrderIsKept) {
-  expect_shared_columns(R"(
-func.func @main(%x: tensor<3x17x5xi32>, %z: tensor<3x17x5xi32>) -> (tensor<5xi32>, tensor<5xi32>) {
-  %init = stablehlo.constant dense<100> : tensor<i32>
-  %s:2 = stablehlo.reduce(%x init: %init), (%z init: %init) across dimensions = [0, 1] : (tensor<3x17x5xi32>, tensor<3x17x5xi32>, tensor<i32>, tensor<i32>) -> (tensor<5xi32>, tensor<5xi32>)
-   reducer(%a: tensor<i32>, %b: tensor<i32>) (%c: tensor<i32>, %d: tensor<i32>) {
-    stablehlo.return %b, %d : tensor<i32>, tensor<i32>
-  }
-  return %s#0, %s#1 : tensor<5xi32>, tensor<5xi32>
-})");
-}
-
-// On a device with many lanes, results too few to fill it share their leaves by columns where that
-// reads adjacent elements, and a workgroup a result where its leaves are adjacent.
-TEST(SharedColumns, ChosenByShape) {
-  const auto chosen = [](const std::string& text) {
-    hlo::LowerOptions options;
-    options.limits.cost.busy_lanes = 1 << 15;
-    const auto program = hlo::compile_to_program(*imported(text), options);
-    EXPECT_TRUE(program) << program.error().to_string();
-    return program->kernels.front().name;
-  };
-  const auto product = [](std::string_view x, std::string_view y, std::string_view dims,
-                          std::string_view result) {
-    return fmt::format(R"(func.func @main(%x: tensor<{0}>, %y: tensor<{1}>) -> tensor<{3}> {{
-  %z = stablehlo.dot_general %x, %y, contracting_dims = {2} : (tensor<{0}>, tensor<{1}>) -> tensor<{3}>
-  return %z : tensor<{3}>
-}})",
-                       x, y, dims, result);
-  };
-  const auto sum = [](std::string_view x, int64_t dimension, std::string_view result) {
-    return fmt::format(R"(func.func @main(%x: tensor<{0}>) -> tensor<{2}> {{
-  %i = stablehlo.constant dense<0.0> : tensor<f32>
-  %z = stablehlo.reduce(%x init: %i) applies stablehlo.add across dimensions = [{1}] : (tensor<{0}>, tensor<f32>) -> tensor<{2}>
-  return %z : tensor<{2}>
-}})",
-                       x, dimension, result);
-  };
-  EXPECT_EQ(chosen(sum("2048x1024xf32", 0, "1024xf32")), "reduce_columns");
-  EXPECT_EQ(chosen(sum("1024x2048xf32", 1, "1024xf32")), "reduce_rows");
-  EXPECT_EQ(chosen(sum("64x100000xf32", 0, "100000xf32")), "reduce");
-  EXPECT_EQ(chosen(product("1x256xf32", "256x1024xf32", "[1] x [0]", "1x1024xf32")),
-            "dot_general_columns");
-  EXPECT_EQ(chosen(product("1024x256xf32", "256xf32", "[1] x [0]", "1024xf32")),
-            "dot_general_rows");
-  EXPECT_EQ(chosen(product("256x1024xf32", "256xf32", "[0] x [0]", "1024xf32")),
-            "dot_general_columns");
 }
 
 // A reduce_window of `type` of which each row, along `dimension`, is scanned.
@@ -450,15 +297,6 @@ func.func @main(%x: tensor<33x17xbf16>, %y: tensor<17x29xf32>, %b: tensor<29xf32
                   {}, {"fusion_tiles"});
 }
 
-std::string dot(const std::string& lhs, const std::string& rhs, const std::string& result,
-                const std::string& numbers) {
-  return fmt::format(
-      "func.func @main(%x: tensor<{0}>, %y: tensor<{1}>) -> tensor<{2}> {{\n%d = "
-      "stablehlo.dot_general %x, %y, {3} : (tensor<{0}>, tensor<{1}>) -> tensor<{2}>\n"
-      "return %d : tensor<{2}>\n}}",
-      lhs, rhs, result, numbers);
-}
-
 TEST(TiledDot, DimensionsInAnyOrder) {
   const Choices tiles = {{"tiled-dot", 1}};
   // Batches, several free and contracted dimensions, transposed factors.
@@ -473,35 +311,6 @@ TEST(TiledDot, DimensionsInAnyOrder) {
         dot("6xf32", "5xf32", "6x5xf32", "contracting_dims = [] x []")}) {
     expect_schedule(text, tiles, {"fusion_tiles"});
   }
-}
-
-// Workgroups share the depth, with a rest and without.
-TEST(TiledDot, PartsOfTheDepth) {
-  for (const int64_t parts : {2, 3, 5}) {
-    const Choices choices = {{"tiled-dot", 1}, {"tile_k", 4}, {"split_k", parts}};
-    const std::vector<std::string> kernels = {"fusion_tiles", "fusion_sums"};
-    expect_schedule(dot("3x20x39xf32", "3x39x11xf32", "3x20x11xf32",
-                        "batching_dims = [0] x [0], contracting_dims = [2] x [1]"),
-                    choices, kernels, 6);
-    expect_schedule(dot("18x40xi8", "40x10xi8", "18x10xi32", "contracting_dims = [1] x [0]"),
-                    choices, kernels, 6);
-    expect_schedule(dot("18x40xbf16", "40x10xbf16", "18x10xbf16", "contracting_dims = [1] x [0]"),
-                    choices, kernels, 6);
-  }
-}
-
-TEST(TiledDot, DepthIsSharedWhereTilesAreFew) {
-  const auto kernels = [](const std::string& text) {
-    hlo::LowerOptions options;
-    options.limits.cost.busy_lanes = 1 << 15;
-    const auto program = hlo::compile_to_program(*imported(text), options);
-    EXPECT_TRUE(program) << program.error().to_string();
-    return program->kernels.size();
-  };
-  const char* const dims = "contracting_dims = [1] x [0]";
-  EXPECT_EQ(kernels(dot("196x2304xf32", "2304x256xf32", "196x256xf32", dims)), 2U);
-  EXPECT_EQ(kernels(dot("196x64xf32", "64x256xf32", "196x256xf32", dims)), 1U);
-  EXPECT_EQ(kernels(dot("2048x2304xf32", "2304x2048xf32", "2048x2048xf32", dims)), 1U);
 }
 
 TEST(TiledDot, Types) {

@@ -1,15 +1,20 @@
 // Shared by the tests of schedules and of lowerings: modules, parameters, names of kernels.
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "core/base/random.h"
 #include "hlo/driver/compile.h"
 #include "hlo/driver/interpreted.h"
+#include "hlo/evaluator/evaluator.h"
 #include "hlo/import/import.h"
+#include "hlo/passes/fusion/fuse.h"
+#include "hlo/verify/verify.h"
 
 namespace tenon::conformance {
 
@@ -48,6 +53,76 @@ inline hlo::InterpretedRunOptions options_of_run(const Choices& choices, int see
   options.interpreter.order = static_cast<kernel::Order>(seed % 3);
   options.interpreter.seed = number;
   return options;
+}
+
+/// The whole entry as one fusion.
+inline std::unique_ptr<hlo::Module> fused(const std::string& text) {
+  std::unique_ptr<hlo::Module> module = imported(text);
+  std::vector<hlo::Instruction*> ops;
+  for (hlo::Instruction& op : *module->entry()) {
+    if (op.code() != hlo::OpCode::kReturn) ops.push_back(&op);
+  }
+  const auto fusion = hlo::fuse(ops);
+  EXPECT_TRUE(fusion) << fusion.error().to_string();
+  EXPECT_TRUE(hlo::verify(*module).ok()) << hlo::verify(*module).to_string();
+  return module;
+}
+
+/// Small whole numbers, or numbers whose sums depend on the order.
+inline std::vector<Literal> arguments_of(const hlo::Module& module, bool whole = true) {
+  std::vector<Literal> arguments;
+  Random random(5);
+  for (size_t i = 0; i < module.entry()->parameter_count(); ++i) {
+    Literal array(module.entry()->parameter(i).shape());
+    for (int64_t k = 0; k < array.element_count(); ++k) {
+      const double number =
+          whole ? static_cast<double>(random.below(7) - 3) : random.unit() * 2 - 1;
+      if (is_complex(array.element_type())) {
+        array.set_complex(k, {number, static_cast<double>(random.below(5) - 2)});
+      } else {
+        array.set_double(k, number);
+      }
+    }
+    arguments.push_back(std::move(array));
+  }
+  return arguments;
+}
+
+inline void expect_results(const hlo::Module& module, const std::vector<Literal>& arguments,
+                           const std::vector<Literal>& expected,
+                           const hlo::InterpretedRunOptions& options) {
+  std::vector<hlo::CheckFailure> failures;
+  int64_t checks = 0;
+  const auto actual =
+      hlo::run_interpreted(module, arguments, hlo::Checks(&failures, &checks), options);
+  ASSERT_TRUE(actual) << actual.error().to_string();
+  ASSERT_EQ(actual->size(), expected.size());
+  for (size_t i = 0; i < actual->size(); ++i) EXPECT_EQ((*actual)[i], expected[i]) << i;
+}
+
+/// Checks that `choices` give kernels with these names, and that they and random choices give the
+/// evaluator's results.
+inline void expect_schedule(const std::string& text, const Choices& choices,
+                            const std::vector<std::string>& kernels, int runs = 33) {
+  const auto plain = imported(text);
+  const auto module = fused(text);
+  EXPECT_EQ(names_of_kernels(*module, choices), kernels);
+  const std::vector<Literal> arguments = arguments_of(*plain);
+  const auto expected = hlo::Evaluator(*plain).run(*plain->entry(), arguments);
+  ASSERT_TRUE(expected) << expected.error().to_string();
+  for (int seed = 0; seed < runs; ++seed) {
+    SCOPED_TRACE(seed);
+    expect_results(*module, arguments, *expected, options_of_run(choices, seed));
+  }
+}
+
+inline std::string dot(const std::string& lhs, const std::string& rhs, const std::string& result,
+                       const std::string& numbers) {
+  return fmt::format(
+      "func.func @main(%x: tensor<{0}>, %y: tensor<{1}>) -> tensor<{2}> {{\n%d = "
+      "stablehlo.dot_general %x, %y, {3} : (tensor<{0}>, tensor<{1}>) -> tensor<{2}>\n"
+      "return %d : tensor<{2}>\n}}",
+      lhs, rhs, result, numbers);
 }
 
 }  // namespace tenon::conformance

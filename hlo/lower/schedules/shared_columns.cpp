@@ -60,7 +60,7 @@ bool reads_adjacent(const Instruction& op, const CostModel& cost) {
 }
 
 // How the leaves of each result are divided.
-struct Division {
+struct LeafDivision {
   int64_t results;
   int64_t leaves;
   int64_t columns;     ///< Results of a workgroup.
@@ -68,13 +68,15 @@ struct Division {
   int64_t workgroups;  ///< Those that share them.
 
   int64_t runs() const { return rows * workgroups; }
-  int64_t length() const { return leaves / runs(); }  ///< Of a run; the first ones have one more.
+  /// Leaves of a run; the first ones have one more.
+  int64_t length() const { return leaves / runs(); }
   int64_t longer() const { return leaves % runs(); }
 };
 
 class ColumnKernel {
  public:
-  ColumnKernel(KernelMaker& maker, const FusedOp& fused, const Instruction& op, Division division)
+  ColumnKernel(KernelMaker& maker, const FusedOp& fused, const Instruction& op,
+               LeafDivision division)
       : maker_(maker), b_(maker.b()), fused_(fused), op_(op), by_(division) {}
 
   /// The results, or temporaries with what each workgroup found.
@@ -198,7 +200,7 @@ class ColumnKernel {
   kernel::Builder& b_;
   const FusedOp& fused_;
   const Instruction& op_;
-  const Division by_;
+  const LeafDivision by_;
   std::vector<MemoryId> runs_, found_, results_;
   std::vector<uint32_t> all_;
 };
@@ -208,8 +210,8 @@ constexpr TuningParameterInfo kColumnParameters[] = {
     {"column_rows", "lanes that share the leaves of a result", 256, {2, 3, 8}},
     {"column_workgroups", "workgroups that share the leaves of a result", 1024, {1, 2, 5}}};
 
-Division division_of(const Instruction& op, TuningParameters& tuning, const CostModel& cost) {
-  Division by = {element_count(op.result_type().dims()), count_leaves(op), 1, 1, 1};
+LeafDivision leaf_division(const Instruction& op, TuningParameters& tuning, const CostModel& cost) {
+  LeafDivision by = {element_count(op.result_type().dims()), count_leaves(op), 1, 1, 1};
   const auto wide = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(by.results)));
   by.columns = tuning.choose(kColumnParameters[0], std::min(cost.adjacent_results, wide));
   const int64_t lanes = std::max<int64_t>(cost.lanes / by.columns, 2);
@@ -243,7 +245,7 @@ std::optional<double> estimate_columns(const ScheduleInput& input) {
 Taken emit_columns(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
                    const LowerLimits& limits) {
   const Instruction& op = *column_op(fused);
-  const Division by = division_of(op, tuning, limits.cost);
+  const LeafDivision by = leaf_division(op, tuning, limits.cost);
   constexpr int64_t kWidest = 8;
   const auto kinds = static_cast<int64_t>(op.result_count());
   if (by.rows < 2 || by.rows * by.columns * kinds * kWidest > limits.scratch_bytes) return false;

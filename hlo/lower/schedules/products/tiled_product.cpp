@@ -1,4 +1,4 @@
-#include "hlo/lower/schedules/tiled_product.h"
+#include "hlo/lower/schedules/products/tiled_product.h"
 
 #include <algorithm>
 

@@ -6,7 +6,7 @@
 #include "hlo/lower/elements/contraction.h"
 #include "hlo/lower/elements/index_math.h"
 #include "hlo/lower/library_calls.h"
-#include "hlo/lower/schedules/tiled_product.h"
+#include "hlo/lower/schedules/products/tiled_product.h"
 
 namespace tenon::hlo::lower {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "hlo/lower/elements/contraction.h"
 #include "hlo/lower/elements/index_math.h"
-#include "hlo/lower/schedules/tiled_product.h"
+#include "hlo/lower/schedules/products/tiled_product.h"
 
 namespace tenon::hlo::lower {
 namespace {

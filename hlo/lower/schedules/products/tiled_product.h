@@ -1,4 +1,4 @@
-// Products by tiles, for schedules of ops that are sums of products (dot_general, convolution).
+// hlo/lower/schedules/products/: sums of products (dot_general, convolution) by tiles.
 //
 // A workgroup computes a tile of the results in accumulators that its lanes own, from tiles of the
 // factors that it copies into scratch. Ops before the product are computed when a tile is loaded,
