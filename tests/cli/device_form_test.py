@@ -7,6 +7,7 @@ Prints a line "PASS name" or "FAIL name: why" a test.
 """
 
 import json
+import os
 import sys
 
 import cli_test
@@ -165,6 +166,32 @@ def test_steps_are_printed(folder):
     contains(err, "copy host to device: 2 times, 16 bytes, ")
     for option in ("--time", "--steps", "--repeat=3"):
         contains(fails(2, "run", program, "--arg", "0=1", "--arg", "1=2", option), f"{option.split('=')[0]} needs a --device")
+
+
+def test_an_endless_loop_is_ended(folder):
+    program = write(folder, "endless.mlir", """func.func @main(%x: tensor<i32>) -> tensor<i32> {
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %least = stablehlo.constant dense<-1000> : tensor<i32>
+  %r = stablehlo.while(%k = %x) : tensor<i32>
+   cond {
+    %p = stablehlo.compare GE, %k, %least : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %p : tensor<i1>
+   } do {
+    %n = stablehlo.xor %k, %one : tensor<i32>
+    stablehlo.return %n : tensor<i32>
+  }
+  return %r : tensor<i32>
+}
+""")
+    for device in ("cpu", "interp", "template"):
+        run = ("run", program, "--arg", "0=1", f"--device={device}")
+        contains(fails(1, *run, "--time-limit=200"), "200 ms")
+    os.environ["TENON_TIME_LIMIT"] = "150"
+    try:
+        contains(fails(1, *run), "150 ms")
+        contains(fails(2, *run, "--time-limit=-1"), "--time-limit")
+    finally:
+        del os.environ["TENON_TIME_LIMIT"]
 
 
 if __name__ == "__main__":

@@ -43,7 +43,8 @@ struct RunOptions {
   bool strict = false;
   bool time = false;
   bool steps = false;
-  int64_t repeat = 0;  ///< 0: 10 with --time or --steps, else once.
+  int64_t repeat = 0;      ///< 0: 10 with --time or --steps, else once.
+  int64_t time_limit = 0;  ///< Milliseconds of an execution; 0: none.
   hlo::rewrite::Options rewrites;
   std::vector<std::string> tuning;
 };
@@ -126,6 +127,8 @@ Result<hlo::RunTarget> open_target(const RunOptions& options, StepTimes* steps) 
                choose_device({options.device, options.device_options.layers, options.legalize}));
   runtime::ClientOptions one;
   one.devices = {chosen.index};
+  constexpr int64_t kMillisecond = 1'000'000;
+  one.limits.time_limit = options.time_limit * kMillisecond;
   hlo::RunTarget target;
   target.repeat = options.repeat > 0              ? options.repeat
                   : options.time || options.steps ? kUsualRepeat
@@ -505,6 +508,12 @@ void add_run_command(CLI::App& app, int* exit_code) {
                    "Executions on the same arguments (with --time or --steps 10)")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}))
       ->type_name("N");
+  command
+      ->add_option("--time-limit", options->time_limit,
+                   "Milliseconds that an execution may take on the device; 0: any time")
+      ->check(CLI::Range(int64_t{0}, int64_t{1'000'000'000}))
+      ->envname("TENON_TIME_LIMIT")
+      ->type_name("MS");
   command->add_flag("--quiet", options->quiet, "Do not print results");
   command->footer(
       "Programs that call check.* targets exit with 1 and the first mismatch when a check\n"
