@@ -273,7 +273,7 @@ TEST(Render, FunctionsAreNamedAsSourceNameSays) {
   for (const std::string_view reserved :
        {"tanh",  "buffers",  "scalars", "main",   "constant",  "global", "kernel",  "and",
         "xor",   "not",      "new",     "float4", "double",    "uint",   "uint8_t", "select",
-        "clamp", "popcount", "step",    "printf", "atomicAdd", "min"}) {
+        "clamp", "popcount", "step",    "printf", "atomicAdd", "min",    "random",  "rename"}) {
     EXPECT_EQ(source_name(reserved), "k_" + std::string(reserved));
   }
   EXPECT_EQ(source_name("k_tanh"), "k_k_tanh");
