@@ -25,7 +25,7 @@ ABSENT = 77  # There is neither a toolkit nor an index to install from.
 ARCHITECTURES = [75, 80, 90]
 # A part of each group that is small but uses every part of the plug-in.
 FEW = ["op/add/*/prime/ordinary", "op/reduce/f32/add_*/ordinary", "op/dot_general/f32/*", "op/scatter/s64/*", "op/while/*",
-       "op/exponential/f32/prime/ordinary", "pattern/softmax/f32*", "random/fused_graph/000"]
+       "op/exponential/f32/prime/ordinary", "pattern/softmax/f32*"]
 
 
 class Plugin:
@@ -81,7 +81,7 @@ def test_devices(plugin):
 
 
 def test_on_the_host(plugin, full):
-    cases, loaded = plugin.conform(*(["--tier", "smoke"] if full else FEW))
+    cases, loaded = plugin.conform(*(["--tier", "smoke"] if full else [*FEW, "--shard", "1/5"]))
     wrong = [f"{case['outcome']} {case['name']}: {case['message'][:500]}" for case in cases if case["outcome"] != "pass"]
     expect(len(cases) > 20 and not wrong, f"{len(wrong)} of {len(cases)}: {wrong[:3]}")
     kernels = sum(case["steps"]["kernels"] for case in cases if "steps" in case)
