@@ -3,8 +3,7 @@
 
     nvrtc_test.py BUILD [--full]
 
-First on a driver and a compiler for the host (nvrtc/driver.cpp, nvrtc/compiler.cpp), which run the CUDA C++ lane by lane: what
-kernels compute is right. Then NVRTC itself (scripts/nvrtc) compiles programs for three architectures, and functions named as each
+First on a driver and a compiler for the host (tests/gpu/nvrtc), which run the CUDA C++ lane by lane: what kernels compute is right. Then NVRTC itself (scripts/nvrtc) compiles programs for three architectures, and functions named as each
 op is. By default parts of the suite; with --full its tier smoke. Prints a line "PASS name", "FAIL name: why" or "SKIP name: why"
 a test.
 """
@@ -62,7 +61,7 @@ def test_build(plugin):
     lines = sum(bool(re.match(r"\s*(?!//)\S", line)) for file in (plugin.folder / "nvrtc").iterdir()
                 for line in file.read_text().splitlines())
     expect(lines <= 600, f"{lines} lines of code, at most 600 are wanted")
-    sources = sorted((ROOT / "tests/sdk/nvrtc").glob("*.cpp"))
+    sources = sorted((ROOT / "tests/gpu/nvrtc").glob("*.cpp"))
     succeeds(*os.environ.get("CXX", "c++").split(), "-std=c++20", "-O1", "-shared", "-fPIC", *sources, "-o", plugin.host, "-ldl",
              "-pthread", folder=plugin.folder, variables=plugin.variables)
     return f"{lines} lines of code"

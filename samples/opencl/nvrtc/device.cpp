@@ -42,7 +42,7 @@ struct WorkMarker {
 /// The work between two events of a queue.
 struct MarkedWork {
   WorkMarker marker;
-  std::vector<StopFlag> stops;    ///< Of the host.
+  std::vector<StopFlag> stops;    ///< The host's.
   std::optional<Status> outcome;  ///< Once it is done.
   std::optional<double> seconds;  ///< By the device's clock, once somebody has asked.
 
@@ -61,7 +61,7 @@ class NvrtcDevice final : public backend::Device {
     TENON_TRY(cuda().create_context(&context_, 0, number));
     CudaContext popped = nullptr;
     TENON_TRY(cuda().pop_context(&popped));
-    for (Queue& queue : queues_) {
+    for (StreamQueue& queue : queues_) {
       TENON_TRY(run(cuda().create_stream, &queue.stream, kNonBlocking));
       TENON_ASSIGN(queue.work, new_work());
     }
@@ -145,7 +145,7 @@ class NvrtcDevice final : public backend::Device {
     }
     const GpuFunction& how = module->functions[launch.kernel];
     if (how.workgroups == 0) return {};
-    Queue& queue = queues_[number];
+    StreamQueue& queue = queues_[number];
     std::vector<uint64_t> values;
     for (const MemoryAddress& place : launch.buffers) values.push_back(address_of(place));
     values.insert(values.end(), launch.scalars.begin(), launch.scalars.end());
@@ -162,7 +162,7 @@ class NvrtcDevice final : public backend::Device {
   }
 
   Result<EventHandle> record(uint32_t number) override {
-    Queue& queue = queues_[number];
+    StreamQueue& queue = queues_[number];
     TENON_ASSIGN(auto next, new_work());
     TENON_TRY(run(cuda().record, queue.work->marker.event, queue.stream));
     const std::lock_guard lock(mutex_);
@@ -204,7 +204,7 @@ class NvrtcDevice final : public backend::Device {
   }
 
  private:
-  struct Queue {
+  struct StreamQueue {
     CudaStream stream = nullptr;
     std::shared_ptr<MarkedWork> work;  ///< Since the last event.
   };
@@ -274,7 +274,7 @@ class NvrtcDevice final : public backend::Device {
   bool settle_all(MarkedWork& wanted) {
     const std::lock_guard lock(mutex_);
     std::erase_if(running_, [&](const auto& work) { return settle(*work); });
-    for (const Queue& queue : queues_) {
+    for (const StreamQueue& queue : queues_) {
       if (queue.work->is_stopped()) queue.work->stop_kernels();
     }
     return settle(wanted);
@@ -299,12 +299,12 @@ class NvrtcDevice final : public backend::Device {
       const std::lock_guard lock(mutex_);
       if (aborts) lost_ = true;  // Work that is not done counts as done from here on.
       for (const auto& work : running_) work->stop_kernels();
-      for (const Queue& queue : queues_) {
+      for (const StreamQueue& queue : queues_) {
         if (queue.work != nullptr) queue.work->stop_kernels();
       }
     }
     if (!cuda().push_context(context_).ok()) return;
-    for (const Queue& queue : queues_) static_cast<void>(cuda().finish(queue.stream));
+    for (const StreamQueue& queue : queues_) static_cast<void>(cuda().finish(queue.stream));
     CudaContext popped = nullptr;
     static_cast<void>(cuda().pop_context(&popped));
   }
@@ -313,10 +313,10 @@ class NvrtcDevice final : public backend::Device {
   std::atomic<bool> lost_ = false;
   std::mutex markers_lock_;  // The inner one.
   std::vector<WorkMarker> idle_;
-  std::mutex mutex_;  // Of all MarkedWork.
+  std::mutex mutex_;  // For all MarkedWork.
   std::vector<std::shared_ptr<MarkedWork>> running_;
   std::shared_ptr<MarkedWork> latest_;  // The last whose time is known.
-  std::vector<Queue> queues_;
+  std::vector<StreamQueue> queues_;
   backend::Handles<GpuModule> modules_;
   backend::Handles<GpuMemory> memories_;
   backend::Handles<MarkedWork> events_;

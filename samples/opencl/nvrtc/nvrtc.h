@@ -23,10 +23,10 @@
 namespace tenon::nvrtc {
 
 /// A library that is loaded by its name.
-class LoadedLibrary {
+class NamedLibrary {
  public:
   /// The file that the variable names, or else the first of `names` that can be loaded.
-  LoadedLibrary(const char* variable, std::vector<const char*> names) {
+  NamedLibrary(const char* variable, std::vector<const char*> names) {
     if (const char* const set = std::getenv(variable); set != nullptr) names = {set};
     for (const char* const name : names) {
       if (handle_ == nullptr) handle_ = dlopen(name, RTLD_NOW | RTLD_LOCAL);
@@ -35,9 +35,9 @@ class LoadedLibrary {
       fault_ = fmt::format("{}; {} may name another file", dlerror(), variable);
     }
   }
-  virtual ~LoadedLibrary() = default;  // Libraries stay loaded as long as the process.
-  LoadedLibrary(const LoadedLibrary&) = delete;
-  LoadedLibrary& operator=(const LoadedLibrary&) = delete;
+  virtual ~NamedLibrary() = default;  // Libraries stay loaded as long as the process.
+  NamedLibrary(const NamedLibrary&) = delete;
+  NamedLibrary& operator=(const NamedLibrary&) = delete;
 
   Status state() const {
     return fault_.empty() ? Status() : Status(ErrorCode::kUnavailable, fault_);
@@ -59,7 +59,7 @@ class LoadedLibrary {
 template <class... P>
 class LibraryFunction {
  public:
-  LibraryFunction(LoadedLibrary& library, const char* name)
+  LibraryFunction(NamedLibrary& library, const char* name)
       : library_(library), name_(name), call_(reinterpret_cast<Call>(library.find(name))) {}
   int code_of(std::type_identity_t<P>... arguments) const { return call_(arguments...); }
   Status operator()(std::type_identity_t<P>... arguments) const {
@@ -69,7 +69,7 @@ class LibraryFunction {
 
  private:
   using Call = int (*)(P...);
-  const LoadedLibrary& library_;
+  const NamedLibrary& library_;
   const char* const name_;
   const Call call_;
 };
@@ -90,8 +90,8 @@ enum CudaAttribute {  // The numbers are CUDA's.
 };
 
 /// The driver. Errors: kUnavailable, if there is no GPU or it works no more.
-struct Cuda final : LoadedLibrary {
-  Cuda() : LoadedLibrary("TENON_CUDA_LIBRARY", {"libcuda.so.1"}) {}
+struct Cuda final : NamedLibrary {
+  Cuda() : NamedLibrary("TENON_CUDA_LIBRARY", {"libcuda.so.1"}) {}
 
   LibraryFunction<unsigned> init{*this, "cuInit"};
   LibraryFunction<int, const char**> error_name{*this, "cuGetErrorName"};
@@ -154,9 +154,9 @@ struct Cuda final : LoadedLibrary {
 using SourceProgram = struct OpaqueProgram*;
 
 /// NVRTC.
-struct Compiler final : LoadedLibrary {
+struct Compiler final : NamedLibrary {
   Compiler()
-      : LoadedLibrary("TENON_NVRTC_LIBRARY", {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12"}) {
+      : NamedLibrary("TENON_NVRTC_LIBRARY", {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12"}) {
     // NVRTC looks for a part of it by name alone, which is beside it, in any folder.
     Dl_info where;
     int major = 0, minor = 0;

@@ -1,4 +1,6 @@
-// A CUDA driver for tests of samples/opencl/nvrtc, on the host's memory.
+// tests/gpu/nvrtc/: a CUDA driver and NVRTC for tests, on the host.
+//
+// For samples/opencl/nvrtc. This file is the driver; compiler.cpp has NVRTC's functions.
 //
 // It has one GPU, of the architecture TENON_FAKE_SM (90). A module of machine code for the host,
 // which compiler.cpp makes, is run: the lanes of a workgroup are coroutines, so that barriers are
@@ -50,7 +52,8 @@ int is_current() { return contexts.empty() ? kNoContext : 0; }
 
 // --- Streams and events
 
-// Of all of them, and never destroyed, as the threads of streams wait until the process ends.
+// It guards all of them, and is never destroyed, as the threads of streams wait until the process
+// ends.
 std::mutex& mutex = *new std::mutex;
 std::condition_variable& changed = *new std::condition_variable;
 
@@ -89,7 +92,7 @@ class FakeStream {
   size_t given_ = 0, done_ = 0;
 };
 
-// An event may be recorded again; whoever waits, waits for the last record before that.
+// An event may be recorded again. A wait is for the last record before it.
 struct FakeEvent {
   size_t recorded = 0, reached = 0;
   Clock::time_point time;
