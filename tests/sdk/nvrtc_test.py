@@ -105,6 +105,26 @@ def test_faults(plugin, full):
     return f"{failed} of {schedules} runs failed"
 
 
+# A loop that never ends, under a time limit; afterwards the device is opened again.
+STOPPED = """
+import jax, jax.numpy as jnp
+assert jax.jit(lambda x: (x * 2).sum())(jnp.arange(5.)) == 20
+try:
+    jax.jit(lambda x: jax.lax.while_loop(lambda i: i >= 0, lambda i: i ^ 1, x))(jnp.int32(5)).block_until_ready()
+except jax.errors.JaxRuntimeError as error:
+    print(error)
+print(jax.devices(), jax.jit(lambda x: x + 1)(jnp.arange(3)))
+"""
+
+
+def test_time_limit(plugin, build):
+    variables = {**os.environ, **plugin.variables, "TENON_NVRTC_LIBRARY": str(plugin.host), "JAX_PLATFORMS": "tenon,cpu",
+                 "TENON_DEVICE": str(plugin.path), "TENON_PJRT_LIBRARY": str(build / "frameworks/pjrt/libtenon_pjrt.so"),
+                 "TENON_TIME_LIMIT": "5000"}
+    said = succeeds(ROOT / "frameworks/jax/.venv/bin/python", "-c", STOPPED, folder="/", variables=variables)
+    expect("nvrtc:0: work took longer than the time limit of 5000 ms" in said and "[1 2 3]" in said, said[-2000:])
+
+
 def test_by_nvrtc(plugin, nvrtc, full):
     """NVRTC takes what is rendered, for each architecture; the launches do nothing, so results are wrong."""
     counts = []
@@ -168,6 +188,10 @@ def main():
         good = attempt("devices", test_devices, plugin)
         good &= attempt("on the host", test_on_the_host, plugin, full)
         good &= attempt("faults", test_faults, plugin, full)
+        if (ROOT / "frameworks/jax/.venv/tenon.installed").exists():
+            good &= attempt("time limit", test_time_limit, plugin, build)
+        else:
+            print("SKIP time limit: there is no environment with JAX (frameworks/jax/make-venv)")
         found = subprocess.run([ROOT / "scripts/nvrtc"], capture_output=True, text=True, check=False)
         if found.returncode == ABSENT:
             print(f"SKIP NVRTC: {found.stderr.strip().splitlines()[-1]}")
