@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIT = "/usr/lib/llvm-19/build/utils/lit/lit.py"
 # Groups of a minute and more, so that none of them is left alone at the end.
-LONGEST = ["fuzz_test", "graphs_test", "data", "jax_test", "guide_test", "new_backend_test", "opencl_test", "math_test"]
+LONGEST = ["fuzz_test", "graphs_test", "data", "jax_test", "guide_test", "new_backend_test", "nvrtc_test", "opencl_test", "math_test"]
 SHARDS = {"data": 8}  # Thousands of tests that compile programs.
 MOST_JOBS = 16
 KEPT_KERNELS_SECONDS = 14 * 24 * 3600

@@ -81,6 +81,7 @@ def test_build(plugin):
         succeeds(*command, folder=plugin.folder, variables=plugin.variables)
     used = succeeds("ninja", "-C", "build", "-t", "deps", folder=plugin.folder, variables=plugin.variables)
     expect(str(ROOT) not in used, f"headers of the repository are used:\n{used}")
+    expect((plugin.folder / "build/libtenon_nvrtc.so").exists(), "the plug-in for NVIDIA GPUs was not built")  # nvrtc_test.py runs it.
     lines = sum(bool(re.match(r"\s*(?!//)\S", line)) for suffix in ("*.cpp", "*.h") for file in plugin.folder.glob(suffix)
                 for line in file.read_text().splitlines())
     calls = sum(bool(re.match(r"\s*(?!//)\S", line)) for line in (plugin.folder / "calls.cpp").read_text().splitlines())

@@ -48,6 +48,15 @@ constexpr std::string_view kFunctions =
     "strncat strncmp strncpy strndup strpbrk strrchr strspn strstr strtok strxfrm stpcpy malloc "
     "calloc realloc free exit abort atexit getenv system rand srand qsort bsearch "
     "printf fprintf sprintf snprintf puts putchar clock time assert trap "
+    // More of stdlib.h and stdio.h, which C++'s math.h and CUDA's headers include.
+    "random srandom initstate setstate drand48 erand48 lrand48 nrand48 mrand48 jrand48 srand48 "
+    "seed48 lcong48 atof atoi atol atoll alloca valloc realpath putenv setenv unsetenv clearenv "
+    "mktemp mkstemp mkdtemp quick_exit pselect remove rename rewind scanf fopen fclose "
+    "fread fwrite fflush getchar perror "
+    // More of math.h, since C23.
+    "fadd fsub fmul fdiv fsqrt ffma canonicalize fmaximum fminimum totalorder totalordermag "
+    "nextup nextdown llogb iszero iscanonical issignaling iseqsig fromfp ufromfp getpayload "
+    "setpayload "
     // Common, integer, geometric, relational and other functions of OpenCL C.
     "min max clamp mix step smoothstep degrees radians sign dot cross distance length normalize "
     "fast_distance fast_length fast_normalize abs_diff add_sat sub_sat hadd rhadd clz ctz popcount "

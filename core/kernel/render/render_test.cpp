@@ -273,7 +273,7 @@ TEST(Render, FunctionsAreNamedAsSourceNameSays) {
   for (const std::string_view reserved :
        {"tanh",  "buffers",  "scalars", "main",   "constant",  "global", "kernel",  "and",
         "xor",   "not",      "new",     "float4", "double",    "uint",   "uint8_t", "select",
-        "clamp", "popcount", "step",    "printf", "atomicAdd", "min"}) {
+        "clamp", "popcount", "step",    "printf", "atomicAdd", "min",    "random",  "rename"}) {
     EXPECT_EQ(source_name(reserved), "k_" + std::string(reserved));
   }
   EXPECT_EQ(source_name("k_tanh"), "k_k_tanh");
@@ -345,10 +345,10 @@ TEST(Render, ALegalFormOfFewerWorkgroupsKeepsTheGrid) {
   EXPECT_EQ(text(Language::kCuda).find(") return;"), std::string::npos);
 }
 
-// Behind a table, no function of the same name in another library is called: C has a `random`.
+// Behind a table, no function of the same name in another library is called: C has a `getpid`.
 TEST(Render, WhatATableNamesIsItsOwn) {
   const Kernel kernel = parse(
-                            "kernel @random(%y: out s32[1]) index s32 grid() {\n"
+                            "kernel @getpid(%y: out s32[1]) index s32 grid() {\n"
                             "lanes(%i: 1) {\nstore 7, %y[%i] : s32\n}\n}",
                             "t")
                             .value();
@@ -356,7 +356,7 @@ TEST(Render, WhatATableNamesIsItsOwn) {
   options.table = "kernel_table";
   const auto source = source_of(std::span(&kernel, 1), options);
   ASSERT_TRUE(source) << source.error().to_string();
-  EXPECT_NE(source->find("static void random("), std::string::npos) << *source;
+  EXPECT_NE(source->find("static void getpid("), std::string::npos) << *source;
   EXPECT_EQ(source->find("double"), std::string::npos) << *source;
 }
 
