@@ -262,6 +262,31 @@ TEST(CudaContext, LeavesTheCallersContextCurrent) {
 }
 
 // A device takes PTX where the driver does not know the cubin.
+// Released events are recorded again, also while another stream waits for one and while one is what
+// the times of others count from.
+TEST(CudaContext, KeepsItsEvents) {
+  void* const library = dlopen(TENON_TEST_CUDA_DRIVER, RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << dlerror();
+  const int& created = *static_cast<int*>(dlsym(library, "tenon_test_events"));
+  const auto context = make_cuda_driver(TENON_TEST_CUDA_DRIVER)->open(0).value();
+  const Stream one = context->create_stream().value();
+  const Stream other = context->create_stream().value();
+  const int before = created;
+  double last = -1;
+  for (int i = 0; i < 50; ++i) {
+    const Event early = context->record(one).value();
+    EXPECT_TRUE(context->wait(other, early).ok());
+    context->release(early);
+    const Event late = context->record(other).value();
+    EXPECT_TRUE(context->synchronize(late).ok());
+    const double time = context->seconds(late).value();
+    EXPECT_GE(time, last);
+    last = time;
+    context->release(late);
+  }
+  EXPECT_LE(created - before, 4);
+}
+
 TEST(GpuDevice, LoadsTheFirstImageThatTheDriverTakes) {
   const auto driver = make_cuda_driver(TENON_TEST_CUDA_DRIVER);
   auto context = driver->open(0).value();

@@ -49,6 +49,7 @@ TEST(CostModel, DefaultsHoldWhereATargetStatesNothing) {
   EXPECT_EQ(model.long_reduction, usual.long_reduction);
   EXPECT_EQ(model.private_bytes, usual.private_bytes);
   EXPECT_EQ(model.lane_private_bytes, 0);
+  EXPECT_EQ(model.busy_lanes, 1);  // A CPU runs one lane a unit.
   EXPECT_EQ(model.seconds(1, 1), usual.seconds(1, 1));
 }
 
@@ -67,6 +68,7 @@ TEST(CostModel, ReadsTheTarget) {
   EXPECT_EQ(model.lane_private_bytes, 1024);
   EXPECT_EQ(model.fused_inputs, 7);
   EXPECT_EQ(model.few_results, 200);
+  EXPECT_EQ(model.busy_lanes, 400 * 64);
   EXPECT_EQ(model.long_reduction, 6250);
   EXPECT_DOUBLE_EQ(model.seconds(1e6, 1), 1e-5 + 1e-6);
   EXPECT_DOUBLE_EQ(model.seconds(1, 1e8), 1e-5 + 1e-5);

@@ -35,9 +35,11 @@ struct CostModel {
   /// enough: a loop over them is one kernel.
   int64_t workgroup_elements = 1024;
   int64_t workgroup_products = 1 << 16;
+  /// The leaves of a product in such a loop that one lane combines, on a device with many lanes.
+  int64_t workgroup_leaves = 256;
 
-  /// Lanes that the device runs at the same time. While an op has fewer results, its leaves are
-  /// shared among lanes.
+  /// Lanes of a workgroup for each unit of the device; a GPU can run more. While an op has fewer
+  /// results, its leaves are shared among lanes. 1: a unit runs one lane.
   int64_t busy_lanes = 1;
 
   // --- Break-even sizes of schedules, compared with one element per lane

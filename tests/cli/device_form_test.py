@@ -186,10 +186,14 @@ def test_an_endless_loop_is_ended(folder):
     for device in ("cpu", "interp", "template"):
         run = ("run", program, "--arg", "0=1", f"--device={device}")
         contains(fails(1, *run, "--time-limit=200"), "200 ms")
+    contains(fails(2, "run", program, "--arg", "0=1", "--time-limit=200"), "--time-limit needs a --device")
     os.environ["TENON_TIME_LIMIT"] = "150"
     try:
         contains(fails(1, *run), "150 ms")
         contains(fails(2, *run, "--time-limit=-1"), "--time-limit")
+        os.environ["TENON_TIME_LIMIT"] = "soon"
+        contains(fails(1, *run), "TENON_TIME_LIMIT is 'soon', expected milliseconds")
+        succeeds("schedules")
     finally:
         del os.environ["TENON_TIME_LIMIT"]
 

@@ -2,7 +2,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <iterator>
@@ -26,6 +29,7 @@ namespace tenon::tools {
 namespace {
 
 constexpr int64_t kUsualRepeat = 10;
+constexpr int64_t kLongestLimit = 1'000'000'000;
 
 struct RunOptions {
   std::string file;
@@ -43,8 +47,9 @@ struct RunOptions {
   bool strict = false;
   bool time = false;
   bool steps = false;
-  int64_t repeat = 0;      ///< 0: 10 with --time or --steps, else once.
-  int64_t time_limit = 0;  ///< Milliseconds of an execution; 0: none.
+  int64_t repeat = 0;  ///< 0: 10 with --time or --steps, else once.
+  int64_t time_limit =
+      -1;  ///< Milliseconds of an execution; 0: none, -1: that of TENON_TIME_LIMIT.
   hlo::rewrite::Options rewrites;
   std::vector<std::string> tuning;
 };
@@ -117,7 +122,19 @@ Status check_options(const RunOptions& options, bool evaluates) {
   if (options.time) return refused("--time", kWhy);
   if (options.steps) return refused("--steps", kWhy);
   if (options.repeat > 0) return refused("--repeat", kWhy);
+  if (options.time_limit >= 0) return refused("--time-limit", kWhy);
   return options.legalize.empty() ? Status() : refused("--legalize", kWhy);
+}
+
+Result<int64_t> time_limit_of(const RunOptions& options) {
+  const char* const text = std::getenv("TENON_TIME_LIMIT");
+  if (options.time_limit >= 0) return options.time_limit;
+  if (text == nullptr) return 0;
+  int64_t limit = 0;
+  const auto [end, error] = std::from_chars(text, text + std::strlen(text), limit);
+  if (error == std::errc() && *end == '\0' && limit >= 0 && limit <= kLongestLimit) return limit;
+  return invalid_argument("TENON_TIME_LIMIT is '{}', expected milliseconds from 0 to {}", text,
+                          kLongestLimit);
 }
 
 // Opens the device, within the layer of `steps` if there is one; other devices of its backend are
@@ -128,7 +145,8 @@ Result<hlo::RunTarget> open_target(const RunOptions& options, StepTimes* steps) 
   runtime::ClientOptions one;
   one.devices = {chosen.index};
   constexpr int64_t kMillisecond = 1'000'000;
-  one.limits.time_limit = options.time_limit * kMillisecond;
+  TENON_ASSIGN(const int64_t limit, time_limit_of(options));
+  one.limits.time_limit = limit * kMillisecond;
   hlo::RunTarget target;
   target.repeat = options.repeat > 0              ? options.repeat
                   : options.time || options.steps ? kUsualRepeat
@@ -510,9 +528,9 @@ void add_run_command(CLI::App& app, int* exit_code) {
       ->type_name("N");
   command
       ->add_option("--time-limit", options->time_limit,
-                   "Milliseconds that an execution may take on the device; 0: any time")
-      ->check(CLI::Range(int64_t{0}, int64_t{1'000'000'000}))
-      ->envname("TENON_TIME_LIMIT")
+                   "Milliseconds that an execution may take on the device; 0: any time (default: "
+                   "TENON_TIME_LIMIT)")
+      ->check(CLI::Range(int64_t{0}, kLongestLimit))
       ->type_name("MS");
   command->add_flag("--quiet", options->quiet, "Do not print results");
   command->footer(

@@ -215,7 +215,11 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
   return CUDA_SUCCESS;
 }
 
+// The events that have been created.
+int tenon_test_events = 0;
+
 CUresult cuEventCreate(CUevent* event, unsigned) {
+  ++tenon_test_events;
   if (state() == CUDA_SUCCESS) *event = new CUevent_st;
   return state();
 }

@@ -139,10 +139,11 @@ class WorkgroupSizer {
              std::all_of(body.begin(), body.end(),
                          [&](const Instruction& inner) { return is_cheap(inner); });
     }
-    // Where lanes are many, one workgroup computes a product sooner than the host launches it.
+    // Where lanes are many, one workgroup computes a product sooner than the host launches it, if
+    // each result, which is a lane's, has few leaves.
     if (op.code() == OpCode::kDotGeneral && cost_.busy_lanes >= cost_.many_lanes) {
       const int64_t leaves = element_count(DotShape(op).k);
-      return leaves <= cost_.workgroup_products &&
+      return leaves <= cost_.workgroup_leaves &&
              leaves * element_count(op.result_type().dims()) <= cost_.workgroup_products;
     }
     int64_t work = 1;

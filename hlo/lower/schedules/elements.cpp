@@ -4,6 +4,7 @@
 #include <set>
 #include <tuple>
 
+#include "hlo/lower/elements/contraction.h"
 #include "hlo/lower/elements/index_math.h"
 #include "hlo/lower/schedules/schedules.h"
 
@@ -133,9 +134,14 @@ std::optional<double> estimate_shared(const ScheduleInput& input) {
   const I64s& reduced = dot != nullptr ? dot->lhs_contracting : op->i64s(AttrKey::dimensions);
   int64_t leaves = 1;
   for (const int64_t d : reduced) leaves *= dims[static_cast<size_t>(d)];
-  const bool minor = is_minor(dims, reduced) &&
-                     (dot == nullptr || is_minor(op->operand_type(1).dims(), dot->rhs_contracting));
   const CostModel& cost = input.limits.cost;
+  // A product with more rows and columns uses each element several times: tiles are for that.
+  const auto adjacent_factors = [&] {
+    const DotShape shape(*op);
+    return std::min(element_count(shape.m), element_count(shape.n)) < cost.tiled_product &&
+           is_minor(op->operand_type(1).dims(), dot->rhs_contracting);
+  };
+  const bool minor = is_minor(dims, reduced) && (dot == nullptr || adjacent_factors());
   const auto results = static_cast<double>(element_count(op->result_type().dims()));
   const double shared =
       static_cast<double>(cost.shared_leaves) / static_cast<double>(std::max<int64_t>(leaves, 1));

@@ -94,6 +94,9 @@ TEST(SharedColumns, ChosenByShape) {
             "dot_general_rows");
   EXPECT_EQ(chosen(product("256x1024xf32", "256xf32", "[0] x [0]", "1024xf32")),
             "dot_general_columns");
+  // Tiles use each element of a product's factors several times, however deep it is.
+  EXPECT_EQ(chosen(product("64x4096xf32", "128x4096xf32", "[1] x [1]", "64x128xf32")),
+            "dot_general_tiles");
 }
 
 // Workgroups share the depth, with a rest and without.
@@ -109,6 +112,35 @@ TEST(TiledDot, PartsOfTheDepth) {
     expect_schedule(dot("18x40xbf16", "40x10xbf16", "18x10xbf16", "contracting_dims = [1] x [0]"),
                     choices, kernels, 6);
   }
+}
+
+// Many rows need no parts; the rest of the last part is scanned by lanes too.
+TEST(PrefixScan, InPartsWhereRowsAreFew) {
+  const auto launched = [](std::string_view dims, std::string_view window,
+                           std::string_view padding) {
+    const std::string text =
+        fmt::format(R"(
+func.func @main(%x: tensor<{0}xf32>) -> tensor<{0}xf32> {{
+  %i = stablehlo.constant dense<0.0> : tensor<f32>
+  %y = "stablehlo.reduce_window"(%x, %i) ({{
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %c = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %c : tensor<f32>
+  }}) {{window_dimensions = array<i64: {1}>, padding = dense<{2}> : tensor<{3}x2xi64>}} : (tensor<{0}xf32>, tensor<f32>) -> tensor<{0}xf32>
+  return %y : tensor<{0}xf32>
+}})",
+                    dims, window, padding, std::ranges::count(window, ',') + 1);
+    hlo::LowerOptions options;
+    options.limits.cost.busy_lanes = 132 * 256;
+    options.limits.cost.scans = true;
+    const auto program = hlo::compile_to_program(*imported(text), options);
+    EXPECT_TRUE(program) << program.error().to_string();
+    return element_count(program->kernels.front().grid) *
+           static_cast<int64_t>(program->kernels.size());
+  };
+  EXPECT_EQ(launched("4096x16384", "1, 16384", "[[0, 0], [16383, 0]]"), 4096);
+  EXPECT_EQ(launched("1048576", "1048576", "[[1048575, 0]]"), 3 * 256);
+  EXPECT_EQ(launched("4x1048576", "1, 1048576", "[[0, 0], [1048575, 0]]"), 3 * 4 * 64);
 }
 
 TEST(TiledDot, DepthIsSharedWhereTilesAreFew) {

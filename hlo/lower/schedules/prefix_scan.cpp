@@ -48,12 +48,14 @@ std::optional<PrefixScan> prefix_scan_of(const FusedOp& fused) {
   return scan;
 }
 
-// Parts that one lane scans as fast as many.
-constexpr int64_t kFewParts = 32;
+// Values that one lane scans as fast as many.
+constexpr int64_t kFewValues = 32;
 
 // Whether the lanes of a workgroup scan the combinations of parts too. Each then becomes the prefix
 // up to its part, else the one before it.
-bool shares_offsets(const PrefixScan& scan) { return scan.over_lanes && scan.parts() >= kFewParts; }
+bool shares_offsets(const PrefixScan& scan) {
+  return scan.over_lanes && scan.parts() >= kFewValues;
+}
 
 // Emits the elements of a scan in one kernel.
 class PrefixScanEmitter {
@@ -286,6 +288,12 @@ void apply_prefixes(KernelMaker& maker, const PrefixScan& scan, TuningParameters
     if (scanned == scan.size) return;
     const ValueId is_last = b.compare(K::kEq, index.back(), b.index(scan.parts() - 1));
     b.if_then(is_last, [&] {
+      const int64_t rest = scan.size - scanned;
+      if (rest >= kFewValues) {
+        const ValueId behind = b.index(scanned);
+        emitter.store_scan(emitter.spec(row, behind, rest, total), results, row, behind);
+        return;
+      }
       b.for_loop(b.index(scanned), b.index(scan.size), 1, total, [&](const Values& at) {
         Values next = emitter.combine({at.begin() + 1, at.end()}, emitter.leaf(row, at[0]));
         store(next, at[0]);
@@ -310,16 +318,16 @@ std::optional<double> estimate_prefix_scan(const ScheduleInput& input) {
 }
 
 // Few rows are cut into parts, if they are long enough to be worth two further kernels: for lanes
-// into as many as parts have elements. How many depends on no number of cores, nor do the bits of
-// sums. Lanes read parts side by side: an odd number of 16 elements keeps them out of each other's
-// sets of the cache.
+// into as many as parts have elements; for workgroups into as many as fill the device, which is all
+// that the bits of a sum depend on (on a CPU not on the number of its cores). Lanes read parts side
+// by side: an odd number of 16 elements keeps them out of each other's sets of the cache.
 int64_t part_of(const PrefixScan& scan, TuningParameters& tuning, const CostModel& cost) {
   const int64_t rows = element_count(scan.rows);
   const int64_t most = std::max<int64_t>(scan.size / cost.leaves_a_part, 1);
   int64_t preferred = 1;
   if (scan.over_lanes && cost.busy_lanes >= cost.many_lanes) {
     // Two workgroups a unit, each with some turns of its lanes.
-    const int64_t wanted = 2 * tiles_of(cost.busy_lanes, cost.lanes * rows);
+    const int64_t wanted = tiles_of(2 * cost.busy_lanes, cost.lanes * rows);
     const int64_t turns = std::max<int64_t>(scan.size / (16 * cost.lanes), 1);
     preferred =
         static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::min(wanted, turns))));

@@ -63,8 +63,8 @@ std::string schedules_documentation();
 extern const Schedule kSliceUpdate, kTiledDot, kTiledConvolution, kTwoStage, kPrefixScan,
     kRowWorkgroup, kRowLane, kTiledTranspose, kSharedColumns, kSharedReduction, kElements;
 
-/// Whether lanes in rows and columns share the leaves (kSharedColumns), which two workgroups or a
-/// workgroup a result would read with gaps.
+/// Whether lanes in rows and columns share the leaves (kSharedColumns), which kTwoStage would read
+/// with gaps.
 bool is_shared_by_columns(const ScheduleInput& input);
 
 /// Stores the results with the numbers `which` at `index`.

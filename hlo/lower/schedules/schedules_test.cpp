@@ -131,6 +131,8 @@ TEST(PrefixScan, OfRowsAndColumnsInBothDirections) {
   const char* const add = "%c = stablehlo.add %a, %b : tensor<f32>";
   expect_prefix_scans(prefixes("301", "f32", "301", "[[300, 0]]", "0.0", add), {2, 7, 500});
   expect_prefix_scans(prefixes("301", "f32", "301", "[[0, 300]]", "0.0", add));
+  // The lanes of the last workgroup scan a rest of 34 as well.
+  expect_prefix_scans(prefixes("1959", "f32", "1959", "[[1958, 0]]", "0.0", add), {35});
   expect_prefix_scans(prefixes("5x129", "f32", "1, 129", "[[0, 0], [128, 0]]", "0.0", add));
   expect_prefix_scans(prefixes("129x5", "f32", "129, 1", "[[0, 128], [0, 0]]", "0.0", add));
   expect_prefix_scans(

@@ -218,7 +218,9 @@ LeafDivision leaf_division(const Instruction& op, TuningParameters& tuning, cons
   by.rows = std::min(tuning.choose(kColumnParameters[1], lanes), by.leaves / 2);
   const int64_t units = std::max<int64_t>(cost.busy_lanes / cost.lanes, 1);
   const int64_t wanted = tiles_of(2 * units, tiles_of(by.results, by.columns));
-  const int64_t most = std::max<int64_t>(by.leaves / (by.rows * cost.shortest_run), 1);
+  // One lane combines what the workgroups found.
+  const int64_t most =
+      std::clamp<int64_t>(by.leaves / (by.rows * cost.shortest_run), 1, cost.shared_leaves);
   // If most units have work, a second launch does not pay.
   const int64_t preferred = wanted > 2 ? std::min(wanted, most) : 1;
   by.workgroups = tuning.choose(kColumnParameters[2], preferred);
@@ -278,7 +280,7 @@ bool is_shared_by_columns(const ScheduleInput& input) {
   if (op == nullptr || cost.busy_lanes < cost.many_lanes || !reads_adjacent(*op, cost))
     return false;
   const int64_t results = element_count(op->result_type().dims());
-  return results >= cost.adjacent_results / 4 && results < cost.busy_lanes &&
+  return results >= cost.adjacent_results && results < cost.busy_lanes &&
          count_leaves(*op) >= cost.shared_leaves / 2;
 }
 
