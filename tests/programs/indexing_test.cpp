@@ -1,4 +1,5 @@
-// Scatters and gathers on every device: counts, sums in parts, rows, and indices far out of range.
+// Arrays that are read and written at other indices, on every device: counts, sums in parts, rows,
+// indices far out of range, stencils in loops.
 #include <gtest/gtest.h>
 
 #include "core/base/random.h"
@@ -80,6 +81,79 @@ func.func @main(%x: tensor<40x300xf32>, %i: tensor<5xi32>) -> tensor<5x300xf32> 
   ASSERT_EQ(result.element_count(), 1500);
   for (int64_t k = 0; k < 1500; ++k) {
     EXPECT_EQ(result.get_double(k), -static_cast<double>(rows[k / 300] * 300 + k % 300)) << k;
+  }
+}
+
+// Three turns of a loop over 6 x 300 numbers, of which the neighbours are added: around the edges
+// by rotations, or in place with an edge that stays.
+TEST_P(Indexing, StencilsInALoop) {
+  const auto turned = [](const std::string& name, const std::string& step) {
+    return "func.func @main(%x: tensor<6x300xf32>) -> tensor<6x300xf32> {\n"
+           "%zero = stablehlo.constant dense<0> : tensor<i32>\n"
+           "%one = stablehlo.constant dense<1> : tensor<i32>\n"
+           "%three = stablehlo.constant dense<3> : tensor<i32>\n"
+           "%r:2 = stablehlo.while(%n = %zero, %s = %x) : tensor<i32>, tensor<6x300xf32>\n"
+           "cond {\n%p = stablehlo.compare LT, %n, %three : (tensor<i32>, tensor<i32>) -> "
+           "tensor<i1>\nstablehlo.return %p : tensor<i1>\n} do {\n" +
+           step + "%m = stablehlo.add %n, %one : tensor<i32>\nstablehlo.return %m, %" + name +
+           " : tensor<i32>, tensor<6x300xf32>\n}\nreturn %r#1 : tensor<6x300xf32>\n}";
+  };
+  const std::string rotated = turned("next", R"(
+%a0 = stablehlo.slice %s [5:6, 0:300] : (tensor<6x300xf32>) -> tensor<1x300xf32>
+%a1 = stablehlo.slice %s [0:5, 0:300] : (tensor<6x300xf32>) -> tensor<5x300xf32>
+%a = stablehlo.concatenate %a0, %a1, dim = 0 : (tensor<1x300xf32>, tensor<5x300xf32>) -> tensor<6x300xf32>
+%b0 = stablehlo.slice %s [0:6, 1:300] : (tensor<6x300xf32>) -> tensor<6x299xf32>
+%b1 = stablehlo.slice %s [0:6, 0:1] : (tensor<6x300xf32>) -> tensor<6x1xf32>
+%b = stablehlo.concatenate %b0, %b1, dim = 1 : (tensor<6x299xf32>, tensor<6x1xf32>) -> tensor<6x300xf32>
+%ab = stablehlo.add %a, %b : tensor<6x300xf32>
+%next = stablehlo.subtract %ab, %s : tensor<6x300xf32>
+)");
+  const std::string in_place = turned("next", R"(
+%a = stablehlo.slice %s [0:4, 1:299] : (tensor<6x300xf32>) -> tensor<4x298xf32>
+%b = stablehlo.slice %s [1:5, 2:300] : (tensor<6x300xf32>) -> tensor<4x298xf32>
+%ab = stablehlo.add %a, %b : tensor<4x298xf32>
+%next = stablehlo.dynamic_update_slice %s, %ab, %one, %one : (tensor<6x300xf32>, tensor<4x298xf32>, tensor<i32>, tensor<i32>) -> tensor<6x300xf32>
+)");
+  Random random(4);
+  std::vector<double> start(1800);
+  for (double& number : start) number = static_cast<double>(random.below(9) - 4);
+  Literal x(Shape(ElementType::kF32, {6, 300}));
+  for (size_t k = 0; k < start.size(); ++k) x.set_double(static_cast<int64_t>(k), start[k]);
+  for (const bool wraps : {true, false}) {
+    std::vector<double> now = start;
+    for (int turn = 0; turn < 3; ++turn) {
+      const std::vector<double> old = now;
+      for (size_t i = 0; i < 6; ++i) {
+        for (size_t j = 0; j < 300; ++j) {
+          const bool edge = i == 0 || i == 5 || j == 0 || j == 299;
+          const double up = old[(i + 5) % 6 * 300 + j], right = old[i * 300 + (j + 1) % 300];
+          if (wraps) now[i * 300 + j] = up + right - old[i * 300 + j];
+          if (!wraps && !edge) now[i * 300 + j] = up + right;
+        }
+      }
+    }
+    const Literal result = result_of(wraps ? rotated : in_place, {x});
+    ASSERT_EQ(result.element_count(), 1800);
+    for (size_t k = 0; k < now.size(); ++k) {
+      EXPECT_EQ(result.get_double(static_cast<int64_t>(k)), now[k]) << wraps << " " << k;
+    }
+  }
+}
+
+// Whether any number of 400 x 300 is 7: where all and none of the parts have one.
+TEST_P(Indexing, AnyOfALargeArray) {
+  const std::string text = R"(
+func.func @main(%x: tensor<400x300xf32>) -> tensor<i1> {
+  %seven = stablehlo.constant dense<7.0> : tensor<400x300xf32>
+  %no = stablehlo.constant dense<false> : tensor<i1>
+  %p = stablehlo.compare EQ, %x, %seven : (tensor<400x300xf32>, tensor<400x300xf32>) -> tensor<400x300xi1>
+  %r = stablehlo.reduce(%p init: %no) applies stablehlo.or across dimensions = [0, 1] : (tensor<400x300xi1>, tensor<i1>) -> tensor<i1>
+  return %r : tensor<i1>
+})";
+  for (const int64_t place : {-1, 0, 70'001, 119'999}) {
+    Literal x(Shape(ElementType::kF32, {400, 300}));
+    if (place >= 0) x.set_double(place, 7);
+    EXPECT_EQ(result_of(text, {x}).get_integer(0) != 0, place >= 0) << place;
   }
 }
 

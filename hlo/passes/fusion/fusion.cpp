@@ -57,8 +57,11 @@ bool is_elementwise(const Instruction& op) {
 }
 
 // Each element of the result is an element of an operand, which is almost free to compute again.
+// (In a concatenation of many arrays it takes long to find.)
 bool only_moves(const Instruction& op) {
+  constexpr size_t kMostParts = 4;
   const FusionKind kind = op.info().fusion;
+  if (op.code() == OpCode::kConcatenate && op.operand_count() > kMostParts) return false;
   return (kind == FusionKind::kMoves || kind == FusionKind::kRepeats) && is_array_op(op) &&
          lower::is_elemental(op);
 }
@@ -71,12 +74,14 @@ bool is_reduction(const Instruction& op) { return op.info().fusion == FusionKind
 
 // Whether the array that it slices is also updated: the slice must be read first, so that the
 // update can be in place.
+bool is_update_of(const Use& use, Value array) {
+  const Updates updates = use.user->info().updates;
+  const bool is_update = updates == Updates::kFirst || updates == Updates::kSameIndex;
+  return is_update && use.operand == 0 && use.user->operand(0) == array;
+}
 bool is_updated(const Value array) {
-  return std::ranges::any_of(array.def->uses(), [&](const Use& use) {
-    const Updates updates = use.user->info().updates;
-    const bool is_update = updates == Updates::kFirst || updates == Updates::kSameIndex;
-    return is_update && use.operand == 0 && use.user->operand(0) == array;
-  });
+  return std::ranges::any_of(array.def->uses(),
+                             [&](const Use& use) { return is_update_of(use, array); });
 }
 
 bool is_gather(const Instruction& op) {
@@ -302,6 +307,18 @@ class Fusing {
     }
   }
 
+  // Whether every update in place of `array` waits for the group, which therefore reads the array
+  // as it was before.
+  static bool is_read_before_updates(Value array, const Group& group) {
+    return std::ranges::all_of(array.def->uses(), [&](const Use& use) {
+      if (!is_update_of(use, array)) return true;
+      const std::vector<Value> operands = all_operands(*use.user);
+      return std::ranges::any_of(operands, [&](Value x) {
+        return x != array && std::ranges::find(group.ops, x.def) != group.ops.end();
+      });
+    });
+  }
+
   void take_mover(Instruction& op) {
     std::vector<std::pair<GroupPtr, std::vector<Use>>> readers;  // In the order of their uses.
     std::map<GroupPtr, size_t> number;
@@ -316,7 +333,8 @@ class Fusing {
     // A gather that reads few elements of an array would read them far apart.
     if (std::ranges::any_of(op.uses(), is_indexed)) return;
     const bool slices = op.code() == OpCode::kSlice || op.code() == OpCode::kDynamicSlice;
-    if (slices && is_updated(op.operand(0))) return;
+    if (slices && readers.size() > 1 && is_updated(op.operand(0))) return;
+    if (slices && !is_read_before_updates(op.operand(0), *readers[0].first)) return;
     // A row fusion reads whole rows.
     const bool moves_rows = op.code() == OpCode::kBroadcastInDim || op.code() == OpCode::kIota ||
                             lower::keeps_order(op);
@@ -329,7 +347,8 @@ class Fusing {
       with.ops.push_back(&op);
       if (static_cast<int64_t>(inputs_of(with)) > cost_.fused_inputs) return;
       // The group may compute an operand of it.
-      if (group_of(op.operand_count() > 0 ? op.operand(0).def : nullptr) == group) return;
+      const std::vector<Value> operands = op.operands();
+      if (std::ranges::any_of(operands, [&](Value x) { return group_of(x.def) == group; })) return;
     }
     // The last reader gets the op, the others a copy.
     for (size_t i = 0; i + 1 < readers.size(); ++i) {

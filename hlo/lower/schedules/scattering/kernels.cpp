@@ -8,10 +8,11 @@
 // order of the updates, so that the result of duplicates is defined; the elements of a window are
 // distributed.
 #include <algorithm>
-#include <limits>
 
 #include "hlo/ir/region.h"
 #include "hlo/lower/elements/index_math.h"
+#include "hlo/lower/elements/reduction.h"
+#include "hlo/lower/kernel_maker.h"
 #include "hlo/lower/schedules/own_kernels.h"
 #include "hlo/lower/schedules/scattering/scatter.h"
 
@@ -56,42 +57,6 @@ std::optional<kernel::AtomicKind> atomic_kind(const Instruction& scatter) {
     default:
       return std::nullopt;
   }
-}
-
-// The number that `code` combines with any other to that other; nothing if there is
-// none.
-std::optional<ValueId> identity(Builder& b, OpCode code, ElementType type) {
-  if (is_complex(type) || is_pred(type)) return std::nullopt;
-  const bool real = is_float(type);
-  const double infinity = std::numeric_limits<double>::infinity();
-  const int bits = bit_width(type) - (is_signed_integer(type) ? 1 : 0);
-  const int64_t most = bits >= 63 ? INT64_MAX : (int64_t{1} << bits) - 1;
-  switch (code) {
-    case OpCode::kAdd:
-      return real ? b.real(type, -0.0) : b.integer(type, 0);
-    case OpCode::kMultiply:
-      return real ? b.real(type, 1) : b.integer(type, 1);
-    case OpCode::kMinimum:
-      // The greatest unsigned number has all bits.
-      if (!real) return b.integer(type, is_signed_integer(type) ? most : -1);
-      return b.real(type, infinity);
-    case OpCode::kMaximum:
-      if (!real) return b.integer(type, is_signed_integer(type) ? -most - 1 : 0);
-      return b.real(type, -infinity);
-    case OpCode::kAnd:
-      return b.integer(type, -1);
-    case OpCode::kOr:
-    case OpCode::kXor:
-      return b.integer(type, 0);
-    default:
-      return std::nullopt;
-  }
-}
-
-// Whether floats of the type have infinities and both zeros.
-bool is_usual(ElementType type) {
-  return is_integer(type) || type == ElementType::kF16 || type == ElementType::kBF16 ||
-         type == ElementType::kF32 || type == ElementType::kF64;
 }
 
 class ScatterLowering {
@@ -203,8 +168,7 @@ class ScatterLowering {
       const Values part = b.grid({tiles_of(update_count(), each)});
       const MemoryId own = b.scratch("own", memory_type(type()), dims);
       b.lanes({elements}, [&](const Values& i) {
-        b.store(*identity(b, combination_of(op_)->code(), type().element_type()), own,
-                delinearize(b, i[0], dims));
+        b.store(b.constant(type().element_type(), *identity()), own, delinearize(b, i[0], dims));
       });
       const ValueId begin = b.mul(part[0], b.index(each));
       b.lanes({each}, [&](const Values& i) {
@@ -224,12 +188,12 @@ class ScatterLowering {
 
   // --- In parts, each into a copy
 
-  bool can_copy() const {
-    if (limits_.scratch_bytes == 0) return false;
-    const Instruction* const combination = combination_of(op_);
-    if (combination == nullptr || !is_usual(type().element_type())) return false;
-    Builder none("none", ElementType::kS32);
-    return identity(none, combination->code(), type().element_type()).has_value();
+  bool can_copy() const { return limits_.scratch_bytes > 0 && identity().has_value(); }
+
+  // The bits of the number that the region combines with any other to that other.
+  std::optional<uint64_t> identity() const {
+    const bool known = combination_of(op_) != nullptr && !is_pred(type().element_type());
+    return known ? identity_of(op_.region(0), type().element_type()) : std::nullopt;
   }
 
   int64_t useful_copies() const {
@@ -276,7 +240,7 @@ class ScatterLowering {
     b.lanes({element_count(type().dims())}, [&](const Values& i) {
       Values to = delinearize(b, i[0], type().dims());
       to.insert(to.begin(), part[0]);
-      b.store(*identity(b, combination_of(op_)->code(), type().element_type()), parts, to);
+      b.store(b.constant(type().element_type(), *identity()), parts, to);
     });
     const ValueId begin = b.mul(part[0], b.index(each));
     const ValueId end = b.min(b.add(begin, b.index(each)), b.index(windows));

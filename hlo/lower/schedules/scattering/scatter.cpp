@@ -100,7 +100,9 @@ std::pair<ValueId, ValueId> ScatterEmitter::in_dimension(ElementEmitter& e, Valu
   // As an unsigned number a negative one is greater than every size. It is data (K10), as in
   // clamped_index.
   const ValueId number = type == other ? value : b.bitcast(value, other);
-  const bool fits = bit_width(other) >= 63 || size < (int64_t{1} << bit_width(other));
+  // As unsigned numbers negative ones must be beyond the size.
+  const int bits = bit_width(type) - (is_signed_integer(type) ? 1 : 0);
+  const bool fits = bits >= 62 || size < (int64_t{1} << bits);
   if (!fits) {  // Every number that is not negative is inside.
     const bool any = !is_signed_integer(type);
     const ValueId inside = any ? b.pred(true) : b.compare(K::kGe, value, b.integer(type, 0));

@@ -13,15 +13,17 @@ namespace {
 
 using KernelNames = std::vector<std::string>;
 
-// Whole numbers from -4 on: as indices some are out of range.
+// Whole numbers from -4 on, or any of 8 bits: as indices some are out of range.
 std::vector<Literal> places_and_numbers(const hlo::Module& module, int64_t most) {
   Random random(3);
   std::vector<Literal> arguments;
   for (size_t i = 0; i < module.entry()->parameter_count(); ++i) {
     Literal array(module.entry()->parameter(i).shape());
-    const int64_t range = is_integer(array.element_type()) ? most + 9 : 9;
+    const bool is_byte = bit_width(array.element_type()) == 8;
+    const int64_t range = is_byte ? 256 : is_integer(array.element_type()) ? most + 9 : 9;
+    const int64_t least = array.element_type() == ElementType::kS8 ? -128 : is_byte ? 0 : -4;
     for (int64_t k = 0; k < array.element_count(); ++k) {
-      array.set_double(k, static_cast<double>(random.below(range) - 4));
+      array.set_double(k, static_cast<double>(random.below(range) + least));
     }
     arguments.push_back(std::move(array));
   }
@@ -120,23 +122,29 @@ func.func @main(%x: tensor<20xf32>, %i: tensor<20000x1xi32>, %u: tensor<20000xf3
   EXPECT_EQ(names_of_kernels(*module, {}), (KernelNames{"scatter_parts", "scatter_total"}));
 }
 
-// Every number of an index of 8 bits is inside, if it is not negative.
 TEST(Scatters, IndicesOfOtherTypes) {
   for (const std::string_view index : {"i8", "ui8", "i16", "ui32", "i64", "ui64"}) {
     SCOPED_TRACE(index);
     const std::string text = into_few("add", "f32", std::string(index));
     expect_indexing(text, {}, {"scatter"}, 20, 5);
   }
-  const auto wide = R"(
-func.func @main(%x: tensor<300xi32>, %i: tensor<1100x1xi8>, %u: tensor<1100xi32>) -> tensor<300xi32> {
-  %r = "stablehlo.scatter"(%x, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+  // 200 is less than 256, but -100 is not 156.
+  for (const int64_t size : {100, 127, 128, 129, 200, 256, 300}) {
+    for (const std::string_view index : {"i8", "ui8"}) {
+      SCOPED_TRACE(fmt::format("{} into {}", index, size));
+      const std::string wide = fmt::format(R"(
+func.func @main(%x: tensor<{0}xi32>, %i: tensor<1100x1x{1}>, %u: tensor<1100xi32>) -> tensor<{0}xi32> {{
+  %r = "stablehlo.scatter"(%x, %i, %u) <{{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}}> ({{
   ^bb0(%a: tensor<i32>, %b: tensor<i32>):
     %s = stablehlo.add %a, %b : tensor<i32>
     stablehlo.return %s : tensor<i32>
-  }) : (tensor<300xi32>, tensor<1100x1xi8>, tensor<1100xi32>) -> tensor<300xi32>
-  return %r : tensor<300xi32>
-})";
-  expect_indexing(wide, {{"scatter_counts", 1}}, {"scatter_counts"}, 100, 5);
+  }}) : (tensor<{0}xi32>, tensor<1100x1x{1}>, tensor<1100xi32>) -> tensor<{0}xi32>
+  return %r : tensor<{0}xi32>
+}})",
+                                           size, index);
+      expect_indexing(wide, {{"scatter_counts", 1}}, {"scatter_counts"}, 20, 4);
+    }
+  }
 }
 
 TEST(Scatters, RowsAndUniquePlaces) {
