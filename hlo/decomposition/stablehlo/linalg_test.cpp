@@ -265,8 +265,8 @@ int64_t count_ops(const std::string& text, OpCode code) {
 struct Blocks {
   int64_t batch;
   int64_t size;
-  int64_t loops;     ///< Of the decomposition of a factor.
-  int64_t products;  ///< Outside of loops.
+  int64_t loops;     ///< The loops of its decomposition.
+  int64_t products;  ///< The products outside of loops.
 };
 // One matrix is halved into loops of 64 columns, many into those of 32; many of 8 rows have none.
 constexpr Blocks kBlocks[] = {{1, 64, 1, 0},  {1, 65, 3, 1}, {1, 200, 7, 3}, {16, 40, 2, 1},

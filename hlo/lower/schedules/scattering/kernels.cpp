@@ -141,7 +141,7 @@ class ScatterLowering {
 
   Status atomics(kernel::AtomicKind atomic, TuningParameters& tuning) {
     const int64_t elements = element_count(type().dims());
-    const int64_t each = std::max(limits_.cost.leaves_a_part, 2 * kUpdatesAnElement * elements);
+    const int64_t each = std::max(limits_.cost.leaves_a_part, 4 * kUpdatesAnElement * elements);
     const bool fits =
         Shape(type().element_type(), type().dims()).byte_size() <= limits_.scratch_bytes;
     const bool pays = fits && update_count() >= kUpdatesAnElement * elements;

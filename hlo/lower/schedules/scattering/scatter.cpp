@@ -61,9 +61,10 @@ int64_t ScatterEmitter::window_size(size_t d) const {
 }
 
 // The window of `batch`, from the index vector alone.
-ScatterEmitter::Window ScatterEmitter::window_at(ElementEmitter& e, const Values& batch) const {
+ScatterEmitter::ScatterWindow ScatterEmitter::window_at(ElementEmitter& e,
+                                                        const Values& batch) const {
   Builder& b = e.b;
-  Window found{Values(input_.dims().size(), b.index(0)), b.pred(true)};
+  ScatterWindow found{Values(input_.dims().size(), b.index(0)), b.pred(true)};
   for (size_t i = 0; i < dims_.scatter_dims_to_operand_dims.size(); ++i) {
     Values position;
     size_t next = 0;
@@ -136,7 +137,7 @@ ValueId ScatterEmitter::near(ElementEmitter& e, ValueId value, size_t d) const {
   return b.convert(value, b.index_type());
 }
 
-void ScatterEmitter::at_position(ElementEmitter& e, const Window& found, const Values& batch,
+void ScatterEmitter::at_position(ElementEmitter& e, const ScatterWindow& found, const Values& batch,
                                  const Values& window, const Body& body) const {
   Builder& b = e.b;
   Values to = found.start;
@@ -154,7 +155,7 @@ void ScatterEmitter::at_position(ElementEmitter& e, const Window& found, const V
 
 void ScatterEmitter::at_window(ElementEmitter& e, const Values& batch, const Values& window,
                                const Body& body) const {
-  const Window found = window_at(e, batch);
+  const ScatterWindow found = window_at(e, batch);
   when(e.b, found.inside, [&] { at_position(e, found, batch, window, body); });
 }
 
@@ -184,7 +185,7 @@ void ScatterEmitter::in_order(ElementEmitter& e, const ValueRange& batches, cons
   Builder& b = e.b;
   b.for_loop(batches.begin, batches.end, 1, {}, [&](const Values& k) {
     const Values batch = delinearize(b, k[0], batch_);
-    const Window found = window_at(e, batch);
+    const ScatterWindow found = window_at(e, batch);
     when(b, found.inside, [&] {
       const auto update = [&](const Values& lane) {
         at_position(e, found, batch, window_of(lane), body);

@@ -26,7 +26,7 @@ class ScatterEmitter {
 
   /// The index in the updates of a window position.
   Values update_index(const Values& batch, const Values& window) const;
-  /// What is done with an element of a window: its index in the input, and in the updates.
+  /// Combines an element of a window, from its index in the input and in the updates.
   using Body = std::function<void(const Values& to, const Values& update)>;
   /// Calls `body` for a window position, if it is inside.
   void at_window(ElementEmitter& e, const Values& batch, const Values& window,
@@ -49,16 +49,16 @@ class ScatterEmitter {
 
  private:
   /// Where a window lies in the input.
-  struct Window {
+  struct ScatterWindow {
     Values start;
     /// Whether it is inside, along the dimensions where all of its positions are or none.
     ValueId inside;
   };
-  Window window_at(ElementEmitter& e, const Values& batch) const;
+  ScatterWindow window_at(ElementEmitter& e, const Values& batch) const;
   int64_t window_size(size_t d) const;
   static std::pair<ValueId, ValueId> in_dimension(ElementEmitter& e, ValueId value, int64_t size);
   ValueId near(ElementEmitter& e, ValueId value, size_t d) const;
-  void at_position(ElementEmitter& e, const Window& found, const Values& batch,
+  void at_position(ElementEmitter& e, const ScatterWindow& found, const Values& batch,
                    const Values& window, const Body& body) const;
 
   const Instruction& op_;
