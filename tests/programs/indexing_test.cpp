@@ -80,7 +80,8 @@ func.func @main(%x: tensor<40x300xf32>, %i: tensor<5xi32>) -> tensor<5x300xf32> 
   const Literal result = result_of(text, {table, at});
   ASSERT_EQ(result.element_count(), 1500);
   for (int64_t k = 0; k < 1500; ++k) {
-    EXPECT_EQ(result.get_double(k), -static_cast<double>(rows[k / 300] * 300 + k % 300)) << k;
+    const int64_t number = rows[k / 300] * 300 + k % 300;
+    EXPECT_EQ(result.get_double(k), -static_cast<double>(number)) << k;
   }
 }
 

@@ -128,7 +128,8 @@ class Counter {
     if (!has_known_turns(n) && (low.low == any.low || high.high == any.high)) return std::nullopt;
     const __int128 step = std::max<int64_t>(n.extents[0], 1);
     const __int128 length = std::max<__int128>(high.high - low.low, 0);
-    return static_cast<double>((length + step - 1) / step);
+    const __int128 turns = (length + step - 1) / step;
+    return static_cast<double>(turns);
   }
   bool has_known_turns(const Node& n) const {
     const IntegerRange low = ranges_.of(n.operands[0]);

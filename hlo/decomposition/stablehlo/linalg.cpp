@@ -362,8 +362,9 @@ Value solve_by_elements(Builder& b, Value m, Value r, bool lower, bool unit) {
   const ByElements square(b, m), tall(b, r);
   const int64_t size = m.type().dims().back();
   std::vector<Value> solved(at(size));
+  const Dims row = {r.type().dims().back(), batch_count(r.type())};
   const auto repeated = [&](const Expr& x) -> Expr {
-    return {b, b.broadcast_in_dim(x.value(), tall.row(0).value().type().dims(), {1})};
+    return {b, b.broadcast_in_dim(x.value(), row, {1})};
   };
   for (int64_t n = 0; n < size; ++n) {
     const int64_t i = lower ? n : size - 1 - n;

@@ -347,8 +347,9 @@ class Fusing {
       with.ops.push_back(&op);
       if (static_cast<int64_t>(inputs_of(with)) > cost_.fused_inputs) return;
       // The group may compute an operand of it.
-      const std::vector<Value> operands = op.operands();
-      if (std::ranges::any_of(operands, [&](Value x) { return group_of(x.def) == group; })) return;
+      for (const Value operand : op.operands()) {
+        if (group_of(operand.def) == group) return;
+      }
     }
     // The last reader gets the op, the others a copy.
     for (size_t i = 0; i + 1 < readers.size(); ++i) {
