@@ -110,7 +110,7 @@ Value matrix_vector(Builder& b, Value matrix, Value vector) {
 
 // The sum over k of x[i, k] y[k, j], or of x[i, k] y[j, k].
 Value product(Builder& b, Value x, Value y, bool transposes_y = false) {
-  if (!b.ok()) return {};
+  if (!b.ok() || !x) return {};
   const int64_t batch = x.type().rank() - 2;
   return exact_dot(
       b, x, y, {counting(batch), counting(batch), {batch + 1}, {batch + (transposes_y ? 1 : 0)}});

@@ -291,7 +291,9 @@ TEST(Cholesky, ByHalvesAndByElements) {
     a[(n * n) - 1] = -1;
     const Reals bad = reals_of(cholesky(true, type)({reals({batch, size, size}, a)})[0]);
     EXPECT_TRUE(std::isnan(bad[0]) && std::isnan(bad[n * n - 1]));
-    if (batch > 1) EXPECT_NEAR(bad[n * n], l[n * n], 1e-11);
+    if (batch > 1) {
+      EXPECT_NEAR(bad[n * n], l[n * n], 1e-11);
+    }
   }
 }
 
