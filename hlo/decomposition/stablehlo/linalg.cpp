@@ -86,7 +86,7 @@ class Matrices {
 };
 
 Value transposed(Builder& b, Value x) {
-  if (!b.ok()) return {};
+  if (!b.ok() || !x) return {};
   I64s permutation = counting(x.type().rank());
   std::swap(permutation[permutation.size() - 1], permutation[permutation.size() - 2]);
   return b.transpose(x, std::move(permutation));
@@ -119,7 +119,7 @@ Value product(Builder& b, Value x, Value y, bool transposes_y = false) {
 // The block of `rows` and `columns` (begin, end) of every matrix.
 using Range = std::pair<int64_t, int64_t>;
 Value block(Builder& b, Value x, Range rows, Range columns) {
-  if (!b.ok()) return {};
+  if (!b.ok() || !x) return {};
   const Dims& dims = x.type().dims();
   I64s begin(dims.size(), 0);
   I64s end = dims;
@@ -262,7 +262,7 @@ Value solve(Builder& b, Value m, Value r, bool lower, bool unit);
 
 // The lower factor of `a`, of which the lower triangle is read.
 Value factor(Builder& b, Value a) {
-  if (!b.ok()) return {};
+  if (!b.ok() || !a) return {};
   const int64_t size = a.type().dims().back();
   const int64_t most = is_many(a) ? kLoopOfMany : kLoopOfColumns;
   if (is_unrolled(a)) return factor_by_elements(b, a);
@@ -290,7 +290,7 @@ Value factor(Builder& b, Value a) {
 // columns before the bad pivot, because callers test any of them. A bad pivot makes all later ones
 // NaN.
 Value nan_unless_positive(Builder& b, Value l) {
-  if (!b.ok()) return {};
+  if (!b.ok() || !l) return {};
   const Matrices m(b, l.type());
   const Dims& dims = l.type().dims();
   const int64_t rank = l.type().rank();
@@ -381,7 +381,7 @@ Value solve_by_elements(Builder& b, Value m, Value r, bool lower, bool unit) {
 
 // x with m x = r, where m is triangular; the other triangle is not read.
 Value solve(Builder& b, Value m, Value r, bool lower, bool unit) {
-  if (!b.ok()) return {};
+  if (!b.ok() || !m || !r) return {};
   const int64_t size = m.type().dims().back();
   const int64_t most = is_many(m) ? kLoopOfMany : kLoopOfRows;
   if (is_unrolled(m)) return solve_by_elements(b, m, r, lower, unit);
