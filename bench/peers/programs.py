@@ -19,7 +19,7 @@ except ImportError:  # The environment of frameworks/jax has none: PyTorch is le
 
 @dataclasses.dataclass
 class Program:
-    group: str  # rows, contractions, small, scans, convolutions, ffts, sorts, models
+    group: str  # rows, contractions, small, scans, convolutions, ffts, sorts, indexing, linalg, loops, models
     name: str
     function: Callable
     arguments: list[Any]
@@ -221,6 +221,176 @@ def sorts() -> list[Program]:
     ]
 
 
+def indexing() -> list[Program]:
+    """Reads and writes at places that are data: rows, single numbers, counts."""
+    random = np.random.default_rng(0)
+    million, table, square = numbers(1 << 20), numbers(50_000, 768), numbers(1024, 1024)
+    def places(count, *shape):
+        return random.integers(0, count, shape).astype(np.int32)
+    def rows_of(x, i):
+        return x[i]
+    def add_rows(i, y):
+        return jnp.zeros((50_000, 768), jnp.float32).at[i].add(y)
+    def add_to(count):
+        return lambda i, y: jnp.zeros(count, jnp.float32).at[i].add(y)
+    def count(i):
+        return jnp.bincount(i, length=1000)
+    def histogram(x):
+        return jnp.histogram(x, 256, (-4.0, 4.0))[0]
+    def one_hot(i):
+        return jax.nn.one_hot(i, 64).sum(0)
+    def largest(i, y):
+        return jnp.zeros(1000, jnp.float32).at[i].max(y)
+    def replace(x, i, y):
+        return lax.dynamic_update_slice(x, y, (i,))
+    def positive(x):
+        return jnp.nonzero(x > 0, size=1 << 19)[0]
+    def alternate(x):
+        return jnp.zeros_like(x).at[::2].set(x[1::2])
+    small, wide = places(1000, 1 << 20), places(1 << 20, 1 << 20)
+    listed = [
+        ("embedding 4096 of 50000x768", rows_of, [table, places(50_000, 4096)], lambda x, i: x[i]),
+        ("embedding 64 of 50000x768", rows_of, [table, places(50_000, 64)], lambda x, i: x[i]),
+        ("take_along_axis 1024x1024, axis 0", lambda x, i: jnp.take_along_axis(x, i, 0), [square, places(1024, 1024, 1024)],
+         None),
+        ("take_along_axis 1024x1024, axis 1", lambda x, i: jnp.take_along_axis(x, i, 1), [square, places(1024, 1024, 1024)],
+         None),
+        ("x[i], 1 M of 1 M", rows_of, [million, wide], lambda x, i: x[i]),
+        ("x[i], 1 M of 1000", rows_of, [numbers(1000), small], lambda x, i: x[i]),
+        ("x[:, i], 1024x1024", lambda x, i: x[:, i], [square, places(1024, 1024)], lambda x, i: x[:, i]),
+        ("x[i, j], 1 M of 1024x1024", lambda x, i, j: x[i, j], [square, places(1024, 1 << 20), places(1024, 1 << 20)], None),
+        ("scatter-add of 4096 rows of 768 into 50000", add_rows, [places(50_000, 4096), numbers(4096, 768)], None),
+        ("scatter-add of 4096 rows of 768 into 100", lambda i, y: jnp.zeros((100, 768), jnp.float32).at[i].add(y),
+         [places(100, 4096), numbers(4096, 768)], None),
+        ("scatter-add of 64 k into 1000", add_to(1000), [places(1000, 1 << 16), numbers(1 << 16)], None),
+        ("scatter-add of 1 M into 1000", add_to(1000), [small, million], None),
+        ("scatter-add of 1 M into 1 M", add_to(1 << 20), [wide, million], None),
+        ("scatter-max of 1 M into 1000", largest, [small, million], None),
+        ("scatter of 1 M to 1 M, all apart", lambda i, y: jnp.zeros(1 << 20, jnp.float32).at[i].set(y, unique_indices=True),
+         [random.permutation(1 << 20).astype(np.int32), million], None),
+        ("bincount of 64 k, 1000 bins", count, [places(1000, 1 << 16)], None),
+        ("bincount of 1 M, 1000 bins", count, [small], None),
+        ("histogram of 1 M, 256 bins", histogram, [million], None),
+        ("sum of one-hots of 64, 64 k", one_hot, [places(64, 1 << 16)], None),
+        ("segment_sum of 1 M, sorted, 1000", lambda i, y: jax.ops.segment_sum(y, i, 1000, indices_are_sorted=True),
+         [np.sort(small), million], None),
+        ("update of one element of 1 M", replace, [million, np.int32(77), numbers(1)], None),
+        ("nonzero of 1 M", positive, [million], None),
+        ("every other element of 1 M", alternate, [million], None),
+    ]
+    return [Program("indexing", *each) for each in listed]
+
+
+def linalg() -> list[Program]:
+    """Factorisations, solutions and inverses: large ones, and many small ones."""
+    def spd(*shape):
+        x = numbers(*shape)
+        return x @ np.swapaxes(x, -1, -2) / np.float32(shape[-1]) + np.eye(shape[-1], dtype=np.float32)
+    def lower(n):
+        return np.tril(numbers(n, n)) / np.float32(n) + np.eye(n, dtype=np.float32)
+    def triangular(l, b):
+        return lax.linalg.triangular_solve(l, b, left_side=True, lower=True)
+    def solution(x, b):
+        return jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(x), True), b)
+    def inverse(x):
+        return jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(x), True), jnp.eye(x.shape[-1], dtype=x.dtype))
+    many = jax.vmap(solution)
+    listed = [
+        ("cholesky 32", jnp.linalg.cholesky, [spd(32, 32)], lambda x: torch.linalg.cholesky(x)),
+        ("cholesky 128", jnp.linalg.cholesky, [spd(128, 128)], lambda x: torch.linalg.cholesky(x)),
+        ("cholesky 512", jnp.linalg.cholesky, [spd(512, 512)], lambda x: torch.linalg.cholesky(x)),
+        ("cholesky 64, batch 64", jnp.linalg.cholesky, [spd(64, 64, 64)], lambda x: torch.linalg.cholesky(x)),
+        ("triangular solve 128, 128 columns", triangular, [lower(128), numbers(128, 128)], None),
+        ("triangular solve 512, 512 columns", triangular, [lower(512), numbers(512, 512)], None),
+        ("triangular solve 512, 1 column", triangular, [lower(512), numbers(512, 1)], None),
+        ("cholesky 4, batch 10000", jnp.linalg.cholesky, [spd(10_000, 4, 4)], lambda x: torch.linalg.cholesky(x)),
+        ("cholesky 8, batch 10000", jnp.linalg.cholesky, [spd(10_000, 8, 8)], lambda x: torch.linalg.cholesky(x)),
+        ("solve 4, batch 10000", many, [spd(10_000, 4, 4), numbers(10_000, 4, 1)], None),
+        ("solve 8, batch 10000", many, [spd(10_000, 8, 8), numbers(10_000, 8, 1)], None),
+        ("inverse 64", inverse, [spd(64, 64)], None),
+        ("inverse 256", inverse, [spd(256, 256)], None),
+    ]
+    return [Program("linalg", *each) for each in listed]
+
+
+def loops() -> list[Program]:
+    """Loops with a small body, over long arrays and over small matrices."""
+    def mandelbrot(c):
+        def step(state):
+            turn, z, count = state
+            inside = jnp.abs(z.real * z.real + z.imag * z.imag) < 4
+            return turn + 1, jnp.where(inside, z * z + c, z), count + inside
+        return lax.while_loop(lambda s: s[0] < 50, step, (0, jnp.zeros_like(c), jnp.zeros(c.shape, jnp.int32)))[2]
+    def escape(x, y):  # Until every point has left, or 50 turns.
+        def go(state):
+            turn, a, b, count = state
+            return (turn < 50) & jnp.any(a * a + b * b < 4)
+        def step(state):
+            turn, a, b, count = state
+            inside = a * a + b * b < 4
+            return (turn + 1, jnp.where(inside, a * a - b * b + x, a), jnp.where(inside, 2 * a * b + y, b),
+                    count + inside.astype(jnp.int32))
+        # Of all points: one on the edge may leave at another turn, by a rounding.
+        return lax.while_loop(go, step, (0, x * 0, y * 0, jnp.zeros(x.shape, jnp.int32)))[3].sum()
+    def powers(count):
+        return lambda x: lax.fori_loop(0, count, lambda _, c: c @ x * 0.9 + 0.1, x)
+    def stencil(x):
+        def step(_, x):
+            return 0.2 * (x + jnp.roll(x, 1, 0) + jnp.roll(x, -1, 0) + jnp.roll(x, 1, 1) + jnp.roll(x, -1, 1))
+        return lax.fori_loop(0, 100, step, x)
+    def inner(x):  # The edge stays.
+        def step(_, x):
+            return x.at[1:-1, 1:-1].set(0.25 * (x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:]))
+        return lax.fori_loop(0, 100, step, x)
+    def gru(h, w, u, xs):
+        def step(h, x):
+            a, b = x @ w, h @ u
+            r, z, n = jnp.split(a, 3, -1)
+            p, q, m = jnp.split(b, 3, -1)
+            r, z = jax.nn.sigmoid(r + p), jax.nn.sigmoid(z + q)
+            h = (1 - z) * jnp.tanh(n + r * m) + z * h
+            return h, h
+        return lax.scan(step, h, xs)
+    def kalman(x, p, f, q, h, r, zs):
+        def step(state, z):
+            x, p = state
+            x, p = f @ x, f @ p @ f.T + q
+            s = h @ p @ h.T + r
+            inverse = jnp.array([[s[1, 1], -s[0, 1]], [-s[1, 0], s[0, 0]]]) / (s[0, 0] * s[1, 1] - s[0, 1] * s[1, 0])
+            k = p @ h.T @ inverse
+            x, p = x + k @ (z - h @ x), p - k @ h @ p
+            return (x, p), x
+        return lax.scan(step, (x, p), zs)
+    def adam(x, target):
+        def step(i, state):
+            x, m, v = state
+            g = 2 * (x - target)
+            m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+            return x - 0.01 * m * lax.rsqrt(v + 1e-8), m, v
+        return lax.fori_loop(0, 100, step, (x, x * 0, x * 0))[0]
+    line = np.linspace(-2, 1, 512, dtype=np.float32)
+    real, imaginary = np.broadcast_to(line, (512, 512)).copy(), np.broadcast_to(line[:, None], (512, 512)).copy()
+    move = np.eye(4, dtype=np.float32) + 0.1 * np.eye(4, k=2, dtype=np.float32)
+    listed = [
+        ("Mandelbrot 512x512, complex", mandelbrot, [(real + 1j * imaginary).astype(np.complex64)]),
+        ("Mandelbrot 512x512, until all have left", escape, [real, imaginary]),
+        ("3x3 matrices, 10000 turns", powers(10_000), [numbers(3, 3) * 0.1]),
+        ("16x16 matrices, 1000 turns", powers(1000), [numbers(16, 16) * 0.1]),
+        ("stencil 512x512 by roll, 100 turns", stencil, [numbers(512, 512)]),
+        ("stencil 512x512 by slices, 100 turns", inner, [numbers(512, 512)]),
+        ("LSTM, batch 16, 60 x 128", lstm, [numbers(16, 128), numbers(16, 128), [numbers(256, 512) * 0.1], [numbers(512)],
+                                            numbers(60, 16, 128)]),
+        ("GRU, batch 16, 60 x 128", gru, [numbers(16, 128), numbers(128, 384) * 0.1, numbers(128, 384, seed=1) * 0.1,
+                                          numbers(60, 16, 128)]),
+        ("Kalman filter of 4, 1000 steps", kalman, [numbers(4), np.eye(4, dtype=np.float32), move,
+                                                    np.eye(4, dtype=np.float32) * np.float32(0.01),
+                                                    np.eye(2, 4, dtype=np.float32), np.eye(2, dtype=np.float32),
+                                                    numbers(1000, 2)]),
+        ("Adam of 64 k, 100 turns", adam, [numbers(1 << 16), numbers(1 << 16, seed=1)]),
+    ]
+    return [Program("loops", *each) for each in listed]
+
+
 def models() -> list[Program]:
     def digits(parameters, x, y):
         def loss(parameters):
@@ -253,4 +423,5 @@ def models() -> list[Program]:
 
 
 def all_programs() -> list[Program]:
-    return rows() + contractions() + small() + scans() + convolutions() + ffts() + sorts() + models()
+    return (rows() + contractions() + small() + scans() + convolutions() + ffts() + sorts() + indexing() + linalg() + loops()
+            + models())

@@ -105,6 +105,7 @@ Status lower_into(LoweredOp& lowered, const Instruction& op, TuningParameters& t
     return has_no_elements(op.result_type()) ? Status() : kernels(lowered, op, tuning, limits);
   }
   if (sort_of_selection(op) != nullptr) return lower_selection(lowered, op, tuning, limits);
+  if (scatter_of_fusion(op) != nullptr) return lower_scatter(lowered, op, tuning, limits);
   const bool control = is_control(op.code());
   const ControlForm form = control ? control_form(op, limits) : ControlForm::kLane;
   if (form == ControlForm::kWorkgroup) {
@@ -118,6 +119,21 @@ Status lower_into(LoweredOp& lowered, const Instruction& op, TuningParameters& t
 }
 
 }  // namespace
+
+bool keeps_order(const Instruction& op) {
+  if (op.code() == OpCode::kReshape) return true;
+  if (op.code() != OpCode::kBroadcastInDim) return false;
+  const Dims& from = op.operand_type(0).dims();
+  const I64s& to = op.i64s(AttrKey::broadcast_dimensions);
+  if (element_count(from) != element_count(op.result_type().dims())) return false;
+  int64_t last = -1;
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (from[i] == 1) continue;
+    if (to[i] <= last) return false;
+    last = to[i];
+  }
+  return true;
+}
 
 bool is_inline_constant(const Instruction& op) {
   const auto* value = op.attr<DenseAttr>(AttrKey::value);

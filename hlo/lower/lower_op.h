@@ -67,6 +67,10 @@ class LoweringCache {
   int64_t lowered_ = 0;
 };
 
+/// Whether the result of an op that moves elements has those of its operand in the same order: a
+/// reshape, or a broadcast that adds only dimensions of one element.
+bool keeps_order(const Instruction& op);
+
 /// Whether a constant is written into kernels where it is used: a splat.
 bool is_inline_constant(const Instruction& op);
 

@@ -44,10 +44,11 @@ std::optional<bool> TuningParameters::use(std::string_view schedule) {
 
 std::vector<TuningParameterInfo> all_tuning_parameters() {
   std::vector<TuningParameterInfo> all = {
-      parameters::kLanes,      parameters::kRowScratch,        parameters::kFftPoints,
-      parameters::kFftLines,   parameters::kSelectionGroups,   parameters::kSortBlock,
-      parameters::kSortCounts, parameters::kScatterAtomic,     parameters::kScatterUnique,
-      parameters::kInPlace,    parameters::kControlInWorkgroup};
+      parameters::kLanes,        parameters::kRowScratch,         parameters::kFftPoints,
+      parameters::kFftLines,     parameters::kSelectionGroups,    parameters::kSortBlock,
+      parameters::kSortCounts,   parameters::kScatterAtomic,      parameters::kScatterUnique,
+      parameters::kInPlace,      parameters::kControlInWorkgroup, parameters::kScatterCounts,
+      parameters::kScatterCopies};
   for (const Schedule& schedule : schedules()) {
     all.push_back({schedule.name, "whether the schedule is used if it fits, or never"});
     all.insert(all.end(), schedule.parameters.begin(), schedule.parameters.end());

@@ -51,6 +51,13 @@ inline constexpr TuningParameterInfo kSortCounts = {
     "sort_counts", "whether rows of integers of at most 8 bits are sorted by counting"};
 inline constexpr TuningParameterInfo kScatterAtomic = {
     "scatter_atomic", "whether updates of a scatter run in parallel, as atomics"};
+inline constexpr TuningParameterInfo kScatterCounts = {
+    "scatter_counts", "whether workgroups combine updates of a scatter in scratch memory"};
+inline constexpr TuningParameterInfo kScatterCopies = {
+    "scatter_copies",
+    "parts in which a scatter combines updates, each into a copy of the result",
+    256,
+    {2, 3, 16}};
 inline constexpr TuningParameterInfo kScatterUnique = {
     "scatter_unique", "whether updates of different positions run in parallel"};
 inline constexpr TuningParameterInfo kInPlace = {"in_place",

@@ -170,6 +170,8 @@ enum class FusionKind : uint8_t {
   kMoves,        ///< Selects elements of an operand: almost free to compute again.
   kRepeats,      ///< The same, and reads at most as many elements of its operand as it returns.
   kReduces,      ///< A reduction.
+  kGathers,      ///< Selects elements of operand 0 by indices that the others hold.
+  kScatters,     ///< Changes elements of its operands at such indices; nothing follows it.
 };
 
 /// The operand whose memory a result may take over, because the op changes only parts of it.
@@ -188,7 +190,7 @@ enum class StepKind : uint8_t {
   kTuple,         ///< No step: its value is a list of buffers.
   kTupleElement,  ///< No step: one buffer of that list.
   kForward,       ///< No step: the buffers of its operands.
-  kView,          ///< No step if the bytes are the same: a view of its operand's buffer.
+  kView,          ///< No step if the bytes stay where they are: a view of its operand's buffer.
   kCompute,       ///< A library call that the backend takes, or kernels.
   kFusion,        ///< Kernels, or the steps of its ops.
   kComposite,     ///< A library call that the backend takes, or the steps of its decomposition.

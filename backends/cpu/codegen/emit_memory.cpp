@@ -210,6 +210,15 @@ void CpuKernelEmitter::store(const Node& n) {
 
 void CpuKernelEmitter::atomic(const Node& n) {
   const Address where = address(n.memories[0], n.operands, 1);
+  if (kernel_.memory(n.memories[0]).space != kernel::Space::kBuffer) {
+    // One thread runs a workgroup.
+    Value* const old = b_.CreateAlignedLoad(codegen::memory_type_of(context_, n.type),
+                                            where.pointer, align_of(n.type));
+    b_.CreateAlignedStore(codegen::combination(b_, kernel::combination_of(n.atomic), n.type, old,
+                                               form(n.operands[0]).scalar),
+                          where.pointer, align_of(n.type));
+    return;
+  }
   b_.CreateAtomicRMW(codegen::atomic_operation(n.atomic, n.type), where.pointer,
                      form(n.operands[0]).scalar, align_of(n.type), llvm::AtomicOrdering::Monotonic);
 }

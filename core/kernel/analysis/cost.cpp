@@ -1,6 +1,10 @@
 #include "core/kernel/analysis/cost.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <vector>
 
 #include "core/kernel/analysis/ranges.h"
 #include "core/kernel/ir/visitor.h"
@@ -42,6 +46,26 @@ Work operator*(double times, Work work) {
 class Counter {
  public:
   explicit Counter(const Kernel& kernel) : kernel_(kernel), ranges_(kernel) {}
+
+  /// Adds to `counts`, by memory, how many elements `times` executions of a block access at most.
+  void count_accesses(BlockId id, double times, std::vector<double>& counts) const {
+    for (const NodeId number : kernel_.block(id).nodes) {
+      const Node& n = kernel_.node(number);
+      for (const MemoryId memory : n.memories) {
+        counts[memory] += times * std::max(product(n.extents), 1.0);
+      }
+      double each = times;
+      if (n.op == OpCode::kFor) {
+        each *= turns_of(n).value_or(std::numeric_limits<double>::infinity());
+      } else if (n.op == OpCode::kWhile) {
+        each = std::numeric_limits<double>::infinity();
+      } else {
+        each *= product(n.extents);
+      }
+      if (each == 0 || std::isnan(each)) continue;
+      for (const BlockId inner : n.blocks) count_accesses(inner, each, counts);
+    }
+  }
 
   Work block(BlockId id) const {
     Work work;
@@ -96,21 +120,32 @@ class Counter {
     return work;
   }
 
-  Work turns(const Node& n) const {
+  // The most turns of a `for`; nothing if its bounds are unknown.
+  std::optional<double> turns_of(const Node& n) const {
     const IntegerRange low = ranges_.of(n.operands[0]);
     const IntegerRange high = ranges_.of(n.operands[1]);
-    Work once = block(n.blocks[0]);
-    const bool known = low.low == low.high && high.low == high.high;
     const IntegerRange any = range_of_type(kernel_.value(n.operands[1]).type);
-    if (!known && (low.low == any.low || high.high == any.high)) {
-      once.exact = once.bounded = false;
-      return once;
-    }
+    if (!has_known_turns(n) && (low.low == any.low || high.high == any.high)) return std::nullopt;
     const __int128 step = std::max<int64_t>(n.extents[0], 1);
     const __int128 length = std::max<__int128>(high.high - low.low, 0);
     const __int128 turns = (length + step - 1) / step;
-    Work all = static_cast<double>(turns) * once;
-    all.exact = once.exact && known;
+    return static_cast<double>(turns);
+  }
+  bool has_known_turns(const Node& n) const {
+    const IntegerRange low = ranges_.of(n.operands[0]);
+    const IntegerRange high = ranges_.of(n.operands[1]);
+    return low.low == low.high && high.low == high.high;
+  }
+
+  Work turns(const Node& n) const {
+    Work once = block(n.blocks[0]);
+    const std::optional<double> turns = turns_of(n);
+    if (!turns) {
+      once.exact = once.bounded = false;
+      return once;
+    }
+    Work all = *turns * once;
+    all.exact = once.exact && has_known_turns(n);
     all.bounded = once.bounded;
     return all;
   }
@@ -134,12 +169,19 @@ class Counter {
 }  // namespace
 
 Cost cost_of(const Kernel& kernel) {
-  const Work work = product(kernel.grid) * Counter(kernel).block(kernel.body);
+  const Counter counter(kernel);
+  const Work work = product(kernel.grid) * counter.block(kernel.body);
+  std::vector<double> accesses(kernel.memories.size());
+  counter.count_accesses(kernel.body, product(kernel.grid), accesses);
   Cost cost = {work.flops, work.transcendentals, 0, 0, work.operations, work.exact, work.bounded};
   for (size_t i = 0; i < kernel.buffer_count; ++i) {
     const Memory& memory = kernel.memories[i];
-    if (memory.access != Access::kOut) cost.bytes_read += memory.bytes();
-    if (memory.access != Access::kIn) cost.bytes_written += memory.bytes();
+    const double accessed = accesses[i] * std::max(bit_width(memory.type) / 8, 1);
+    const int64_t bytes = accessed < static_cast<double>(memory.bytes())
+                              ? static_cast<int64_t>(accessed)
+                              : memory.bytes();
+    if (memory.access != Access::kOut) cost.bytes_read += bytes;
+    if (memory.access != Access::kIn) cost.bytes_written += bytes;
   }
   return cost;
 }

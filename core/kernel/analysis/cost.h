@@ -18,8 +18,8 @@ struct Cost {
   /// Calls of math functions (exp …) on floats, which do not count as flops. A legalised kernel has
   /// them expanded to arithmetic.
   double transcendentals = 0;
-  /// Bytes of the buffers that are loaded from, and of those that are stored to; each buffer counts
-  /// once.
+  /// Bytes of the buffers that are loaded from, and of those that are stored to; of each buffer at
+  /// most its size, and at most what the accesses reach (rows of a large table).
   int64_t bytes_read = 0;
   int64_t bytes_written = 0;
   /// Operations of any kind on any type, including loads and stores; a math function counts as

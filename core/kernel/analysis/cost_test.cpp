@@ -46,6 +46,22 @@ TEST(Cost, Examples) {
   EXPECT_EQ(of_example("cumsum").flops, 0);  // Additions of integers are not flops.
 }
 
+TEST(Cost, ReadsOfALargeTableAreCounted) {
+  // Eight rows of four numbers; a loop of unknown length may read all.
+  const std::string head =
+      "kernel @k(%x: in f32[1000000,4], %i: in s32[8], %y: inout f32[1000000]) index s32 "
+      "grid(%g: 8) {\n%r = load %i[%g] : s32\n";
+  const Cost rows = of(head +
+                       "for %c = (0, 4, 1) {\n%v = load %x[%r, %c] : f32\n"
+                       "store %v, %y[%r] : f32\n}\n}");
+  EXPECT_EQ(rows.bytes_read, 4 * (8 * 4 + 8 + 8 * 4));
+  EXPECT_EQ(rows.bytes_written, 4 * 8 * 4);
+  const Cost unknown = of(head +
+                          "for %c = (0, %r, 1) {\n%v = load %x[%c, 0] : f32\n"
+                          "store %v, %y[%r] : f32\n}\n}");
+  EXPECT_EQ(unknown.bytes_read, 4 * (4000000 + 8 + 1000000));
+}
+
 TEST(Cost, Operations) {
   EXPECT_EQ(of_body("%a = fma %v, %v, %v : f32\nstore %a, %y[%i] : f32").flops, 16);
   EXPECT_EQ(of_body("%a = exp %v : f32\nstore %a, %y[%i] : f32").flops, 0);

@@ -1,7 +1,10 @@
 // batch_norm_*, cholesky and triangular_solve compared with formulas written as loops.
+#include <algorithm>
 #include <cmath>
 
 #include "hlo/decomposition/decomposition_test_util.h"
+#include "hlo/import/import.h"
+#include "hlo/passes/pass.h"
 
 namespace tenon::hlo {
 namespace {
@@ -224,6 +227,126 @@ TEST(TriangularSolve, Batched) {
   const auto solved = op({reals({2, 2, 2}, {2, 0, 1, 4, 1, 0, 3, 2}, ElementType::kF32),
                           reals({2, 2, 1}, {4, 10, 5, 1}, ElementType::kF32)});
   EXPECT_EQ(reals_of(solved[0]), (Reals{2, 2, 5, -7}));
+}
+
+// --- Blocks, and many small matrices
+
+// `count` lower triangular matrices with diagonals near 2.
+Reals triangles(size_t count, size_t n, uint64_t seed) {
+  Reals l = some_reals(count * n * n, seed);
+  for (size_t i = 0; i < l.size(); ++i) {
+    const size_t row = i / n % n, column = i % n;
+    l[i] = column > row ? 0 : column == row ? 2 + l[i] / 4 : l[i] / static_cast<double>(n);
+  }
+  return l;
+}
+
+// x y, or x y^T, of each of `count` pairs of matrices.
+Reals products(size_t count, size_t n, size_t width, const Reals& x, const Reals& y,
+               bool transposed) {
+  Reals z(count * n * width);
+  for (size_t i = 0; i < z.size(); ++i) {
+    const size_t matrix = i / (n * width), row = i / width % n, column = i % width;
+    for (size_t k = 0; k < n; ++k) {
+      const size_t other = transposed ? column * n + k : k * width + column;
+      z[i] += x[(matrix * n + row) * n + k] * y[matrix * n * width + other];
+    }
+  }
+  return z;
+}
+
+int64_t count_ops(const std::string& text, OpCode code) {
+  const auto module = import_module(text, "t");
+  EXPECT_TRUE(module) << module.error().to_string();
+  EXPECT_TRUE(decompose(**module));
+  return std::ranges::count(*(*module)->entry(), code, &Instruction::code);
+}
+
+struct Blocks {
+  int64_t batch;
+  int64_t size;
+  int64_t loops;     ///< The loops of its decomposition.
+  int64_t products;  ///< The products outside of loops.
+};
+// One matrix is halved into loops of 64 columns, many into those of 32; many of 8 rows have none.
+constexpr Blocks kBlocks[] = {{1, 64, 1, 0},  {1, 65, 3, 1}, {1, 200, 7, 3}, {16, 40, 2, 1},
+                              {15, 40, 1, 0}, {16, 8, 0, 0}, {20, 3, 0, 0},  {16, 9, 1, 0}};
+
+TEST(Cholesky, ByHalvesAndByElements) {
+  for (const auto& [batch, size, loops, dots] : kBlocks) {
+    SCOPED_TRACE(fmt::format("{} of {}", batch, size));
+    const auto count = static_cast<size_t>(batch), n = static_cast<size_t>(size);
+    const std::string type = fmt::format("{}x{}x{}xf64", batch, size, size);
+    const Reals l = triangles(count, n, 5);
+    Reals a = products(count, n, n, l, l, true);
+    // The other triangle is not read.
+    for (size_t i = 0; i < a.size(); ++i) {
+      if (i % n > i / n % n) a[i] = NAN;
+    }
+    const std::string text = cholesky(true, type).text({reals({batch, size, size}, a)});
+    EXPECT_EQ(count_ops(text, OpCode::kWhile), loops);
+    EXPECT_EQ(count_ops(text, OpCode::kDotGeneral), dots);
+    expect_near(reals_of(cholesky(true, type)({reals({batch, size, size}, a)})[0]), l, 1e-11);
+    // One that is not positive definite.
+    a[(n * n) - 1] = -1;
+    const Reals bad = reals_of(cholesky(true, type)({reals({batch, size, size}, a)})[0]);
+    EXPECT_TRUE(std::isnan(bad[0]) && std::isnan(bad[n * n - 1]));
+    if (batch > 1) {
+      EXPECT_NEAR(bad[n * n], l[n * n], 1e-11);
+    }
+  }
+}
+
+TEST(Cholesky, ByHalvesOfComplexNumbers) {
+  constexpr size_t kN = 70;
+  const Reals parts = some_reals(2 * kN * kN, 9);
+  Complexes l(kN * kN), a(kN * kN);
+  for (size_t i = 0; i < l.size(); ++i) {
+    const size_t row = i / kN, column = i % kN;
+    if (column < row) l[i] = std::complex(parts[i], parts[i + kN * kN]) / 70.0;
+    if (column == row) l[i] = 2 + parts[i] / 4;
+  }
+  for (size_t i = 0; i < a.size(); ++i) {
+    for (size_t k = 0; k < kN; ++k) a[i] += l[i / kN * kN + k] * std::conj(l[i % kN * kN + k]);
+  }
+  for (const bool lower : {true, false}) {
+    const auto factor = cholesky(lower, "70x70xcomplex<f64>")({complexes({70, 70}, a)});
+    for (size_t i = 0; i < a.size(); ++i) {
+      const size_t mirrored = i % kN * kN + i / kN;
+      const std::complex<double> expected = lower ? l[i] : std::conj(l[mirrored]);
+      EXPECT_LT(std::abs(factor[0].get_complex(static_cast<int64_t>(i)) - expected), 1e-12) << i;
+    }
+  }
+}
+
+TEST(TriangularSolve, ByHalvesAndByElements) {
+  constexpr Blocks kSystems[] = {{1, 128, 1, 0}, {1, 130, 2, 1}, {1, 300, 3, 2}, {16, 33, 1, 1},
+                                 {16, 8, 0, 0},  {20, 3, 0, 0},  {15, 8, 1, 0}};
+  constexpr int64_t kWidth = 2;
+  for (const auto& [batch, size, loops, dots] : kSystems) {
+    for (const bool lower : {true, false}) {
+      SCOPED_TRACE(fmt::format("{} of {}, lower {}", batch, size, lower));
+      const auto count = static_cast<size_t>(batch), n = static_cast<size_t>(size);
+      Reals m = triangles(count, n, 5);
+      if (!lower) std::ranges::reverse(m);
+      const Reals x = some_reals(count * n * kWidth, 6);
+      const Reals r = products(count, n, kWidth, m, x, false);
+      for (size_t i = 0; i < m.size(); ++i) {
+        if (lower ? i % n > i / n % n : i % n < i / n % n) m[i] = NAN;
+      }
+      const std::string tall = fmt::format("{}x{}x{}xf64", batch, size, kWidth);
+      const std::string form = fmt::format(
+          "left_side = true, lower = {}, unit_diagonal = false, transpose_a = "
+          "#stablehlo<transpose NO_TRANSPOSE>",
+          lower);
+      const OpCall op{"stablehlo.triangular_solve", form, {tall}, {}};
+      const std::vector<Literal> arguments = {reals({batch, size, size}, m),
+                                              reals({batch, size, kWidth}, r)};
+      EXPECT_EQ(count_ops(op.text(arguments), OpCode::kWhile), loops);
+      EXPECT_EQ(count_ops(op.text(arguments), OpCode::kDotGeneral), dots);
+      expect_near(reals_of(op(arguments)[0]), x, 1e-11);
+    }
+  }
 }
 
 }  // namespace

@@ -78,11 +78,22 @@ std::optional<uint64_t> identity_of(const Computation& region, ElementType type)
   // Narrower floats lack -0 or infinities.
   const bool real = type == ElementType::kF16 || type == ElementType::kBF16 ||
                     type == ElementType::kF32 || type == ElementType::kF64;
-  if (!real && !is_integer(type)) return std::nullopt;
+  const bool whole = is_integer(type) || is_pred(type);
+  if (!real && !whole) return std::nullopt;
   const auto number = [&](double of_floats, int64_t of_integers) {
     return real ? kernel::bits_of_real(type, of_floats) : static_cast<uint64_t>(of_integers);
   };
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  switch (inner->code()) {
+    case OpCode::kAnd:
+      return is_pred(type) ? 1 : ~uint64_t{0};
+    case OpCode::kOr:
+    case OpCode::kXor:
+      return 0;
+    default:
+      break;
+  }
+  if (is_pred(type)) return std::nullopt;
   switch (inner->code()) {
     case OpCode::kAdd:
       return number(-0.0, 0);

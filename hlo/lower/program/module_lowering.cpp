@@ -185,12 +185,12 @@ Status ModuleLowering::control(const Instruction& op) {
 // Lowers a fusion as a whole, or op by op if some op has no element rule or the fusion would be too
 // large.
 Status ModuleLowering::fusion(const Instruction& op) {
-  bool selects = false;
+  bool has_kernels = is_elemental(op) || scatter_of_fusion(op) != nullptr;
   if (const Instruction* const sort = sort_of_selection(op)) {
     TENON_ASSIGN(const bool sorts, takes_inner(op, *sort));
-    selects = !sorts;
+    has_kernels = !sorts;
   }
-  if ((is_elemental(op) || selects) && fallback_level(op) < LowerOptions::kPerOpLevel) {
+  if (has_kernels && fallback_level(op) < LowerOptions::kPerOpLevel) {
     Status status = kernels(op);
     if (status.code() != ErrorCode::kResourceExhausted) return status;
   }
@@ -232,6 +232,7 @@ Status ModuleLowering::instruction(const Instruction& op) {
       return {};
     case StepKind::kView: {
       if (!same_bytes(op.operand_type(0), op.result_type())) return kernels(op);
+      if (op.code() == OpCode::kBroadcastInDim && !keeps_order(op)) return kernels(op);
       TENON_ASSIGN(const BufferId from, buffer_of(op.operand(0)));
       places_[{&op, 0}].buffer = view(from, op.result_type());
       return {};

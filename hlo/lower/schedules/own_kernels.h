@@ -15,8 +15,13 @@ bool lowers_by_counting(const Instruction& op, TuningParameters& tuning, const L
 Status lower_counting_sort(LoweredOp& lowered, const Instruction& op);
 Status lower_fft(LoweredOp& lowered, const Instruction& op, TuningParameters& tuning,
                  const LowerLimits& limits);
+/// A scatter, or a fusion of one and the ops that compute its indices and updates.
 Status lower_scatter(LoweredOp& lowered, const Instruction& op, TuningParameters& tuning,
                      const LowerLimits& limits);
+/// The kind of such a fusion.
+inline constexpr std::string_view kScatterKind = "scatter";
+/// The scatter of such a fusion, whose only result is that of the fusion; null for other ops.
+const Instruction* scatter_of_fusion(const Instruction& op);
 
 /// The kind of a fusion of one sort, slices of the first elements of its rows, equally many of each
 /// result, and iotas that it sorts.

@@ -8,7 +8,7 @@
 #include <unordered_set>
 
 #include "hlo/lower/elements/index_math.h"
-#include "hlo/lower/schedules/scatter.h"
+#include "hlo/lower/schedules/scattering/scatter.h"
 #include "hlo/lower/uses.h"
 
 namespace tenon::hlo::lower {
@@ -156,7 +156,9 @@ class Workgroup {
     }
     if (element_count(op.operand_type(op.result_count() + 1).dims()) > 0) {
       const ScatterEmitter updates(op);
-      updates.in_order(e_, memories, updates.window(), [](const Values& lane) { return lane; });
+      updates.in_order(
+          e_, updates.all_batches(e_.b), updates.window(), [](const Values& lane) { return lane; },
+          [&](const Values& to, const Values& from) { updates.combine(e_, memories, to, from); });
     }
     for (uint32_t r = 0; r < op.result_count(); ++r) {
       hold({const_cast<Instruction*>(&op), r}, memories[r]);

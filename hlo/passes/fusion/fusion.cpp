@@ -1,5 +1,6 @@
 // Chooses fusions: elementwise ops with each other, with the reductions that read them, and along
-// rows (softmax, layer norm); ops that only move elements with those that read them.
+// rows (softmax, layer norm); ops that only move elements with those that read them; gathers with
+// what follows them, and gathers and scatters with the ops that compute their indices.
 //
 //   %m = reduce(%x), max over rows         %m, … = fusion(%x) {
 //   %b = broadcast_in_dim(%m)                 all of them
@@ -18,6 +19,7 @@
 #include "hlo/lower/elements/emitter.h"
 #include "hlo/lower/elements/reduction.h"
 #include "hlo/lower/lower_op.h"
+#include "hlo/lower/schedules/own_kernels.h"
 #include "hlo/passes/fusion/fuse.h"
 #include "hlo/passes/pass.h"
 
@@ -33,6 +35,7 @@ struct Group {
   bool is_row_fusion = false;
   /// Ends in a reduction other than over rows: no op can follow it in the group.
   bool is_closed = false;
+  bool is_scatter = false;
 };
 using GroupPtr = std::shared_ptr<Group>;
 
@@ -54,8 +57,11 @@ bool is_elementwise(const Instruction& op) {
 }
 
 // Each element of the result is an element of an operand, which is almost free to compute again.
+// (In a concatenation of many arrays it takes long to find.)
 bool only_moves(const Instruction& op) {
+  constexpr size_t kMostParts = 4;
   const FusionKind kind = op.info().fusion;
+  if (op.code() == OpCode::kConcatenate && op.operand_count() > kMostParts) return false;
   return (kind == FusionKind::kMoves || kind == FusionKind::kRepeats) && is_array_op(op) &&
          lower::is_elemental(op);
 }
@@ -68,16 +74,34 @@ bool is_reduction(const Instruction& op) { return op.info().fusion == FusionKind
 
 // Whether the array that it slices is also updated: the slice must be read first, so that the
 // update can be in place.
+bool is_update_of(const Use& use, Value array) {
+  const Updates updates = use.user->info().updates;
+  const bool is_update = updates == Updates::kFirst || updates == Updates::kSameIndex;
+  return is_update && use.operand == 0 && use.user->operand(0) == array;
+}
 bool is_updated(const Value array) {
-  return std::ranges::any_of(array.def->uses(), [&](const Use& use) {
-    const Updates updates = use.user->info().updates;
-    const bool is_update = updates == Updates::kFirst || updates == Updates::kSameIndex;
-    return is_update && use.operand == 0 && use.user->operand(0) == array;
-  });
+  return std::ranges::any_of(array.def->uses(),
+                             [&](const Use& use) { return is_update_of(use, array); });
 }
 
-// Returns the same numbers in the same order.
-bool keeps_order(const Instruction& op) { return op.code() == OpCode::kReshape; }
+bool is_gather(const Instruction& op) {
+  return op.info().fusion == FusionKind::kGathers && is_array_op(op) && lower::is_elemental(op);
+}
+
+// A scatter whose indices and updates a kernel computes as it reads them. One of few updates
+// belongs to loops that change an array in parts (update_chain in hlo/lower/uses.h).
+bool is_long_scatter(const Instruction& op, const lower::CostModel& cost) {
+  return op.info().fusion == FusionKind::kScatters && op.result_count() == 1 && is_array_op(op) &&
+         lower::has_elemental_regions(op) &&
+         element_count(op.operand_type(1).dims()) > cost.workgroup_elements;
+}
+
+// Whether it is an array that the elements of `op` are read from or written to at indices.
+bool is_indexed(const Use& use) {
+  const FusionKind kind = use.user->info().fusion;
+  const bool indexes = kind == FusionKind::kGathers || kind == FusionKind::kScatters;
+  return indexes && use.operand == 0;
+}
 
 Dims without_ones(const Dims& dims) {
   Dims rest;
@@ -114,6 +138,7 @@ class Fusing {
     for (Instruction& op : computation_) places_[&op] = place++;
     for (Instruction& op : computation_) join(op);
     take_movers();
+    take_producers();
     return fuse_groups();
   }
 
@@ -128,7 +153,9 @@ class Fusing {
   void join(Instruction& op) {
     const bool reduces = is_reduction(op) && lower::is_elemental(op);
     if (!has_known_sizes(op)) return;
-    if (!is_elementwise(op) && !reduces && !links_rows(op)) return;
+    const bool scatters = is_long_scatter(op, cost_);
+    const bool indexes = scatters || is_gather(op);
+    if (!is_elementwise(op) && !reduces && !indexes && !links_rows(op)) return;
     auto mine = std::make_shared<Group>();
     mine->ops = {&op};
     mine->domain = reduces ? op.operand_type(0).dims() : op.result_type().dims();
@@ -138,7 +165,10 @@ class Fusing {
       mine->is_closed = !rows.has_value();
       if (rows) mine->rows = *rows;
     }
+    mine->is_scatter = scatters;
+    mine->is_closed |= scatters;
     groups_[&op] = mine;
+    if (indexes) return;  // It reads its operands at other indices.
     for (const Value operand : op.operands()) {
       const GroupPtr theirs = group_of(operand.def);
       if (theirs != nullptr && theirs != group_of(&op)) merge(theirs, group_of(&op));
@@ -193,9 +223,17 @@ class Fusing {
       if (reduces ? dims != both.domain : !is_of(both, dims)) return;
     }
     if (both.is_closed && !ends_in_reduction(both)) return;
+    if (gathers_from_itself(both)) return;
     if (static_cast<int64_t>(inputs_of(both)) > cost_.fused_inputs || stands_between(both)) return;
     auto merged = std::make_shared<Group>(std::move(both));
     for (const Instruction* op : merged->ops) groups_[op] = merged;
+  }
+
+  // Whether a gather would compute the elements that it reads again.
+  static bool gathers_from_itself(const Group& group) {
+    return std::ranges::any_of(group.ops, [&](const Instruction* op) {
+      return is_gather(*op) && std::ranges::find(group.ops, op->operand(0).def) != group.ops.end();
+    });
   }
 
   // Whether only the results of the group's one reduction are used outside: a reduction other than
@@ -269,6 +307,18 @@ class Fusing {
     }
   }
 
+  // Whether every update in place of `array` waits for the group, which therefore reads the array
+  // as it was before.
+  static bool is_read_before_updates(Value array, const Group& group) {
+    return std::ranges::all_of(array.def->uses(), [&](const Use& use) {
+      if (!is_update_of(use, array)) return true;
+      const std::vector<Value> operands = all_operands(*use.user);
+      return std::ranges::any_of(operands, [&](Value x) {
+        return x != array && std::ranges::find(group.ops, x.def) != group.ops.end();
+      });
+    });
+  }
+
   void take_mover(Instruction& op) {
     std::vector<std::pair<GroupPtr, std::vector<Use>>> readers;  // In the order of their uses.
     std::map<GroupPtr, size_t> number;
@@ -280,11 +330,14 @@ class Fusing {
       readers[known->second].second.push_back(use);
     }
     if (readers.empty()) return;
+    // A gather that reads few elements of an array would read them far apart.
+    if (std::ranges::any_of(op.uses(), is_indexed)) return;
     const bool slices = op.code() == OpCode::kSlice || op.code() == OpCode::kDynamicSlice;
-    if (slices && is_updated(op.operand(0))) return;
+    if (slices && readers.size() > 1 && is_updated(op.operand(0))) return;
+    if (slices && !is_read_before_updates(op.operand(0), *readers[0].first)) return;
     // A row fusion reads whole rows.
-    const bool moves_rows =
-        op.code() == OpCode::kBroadcastInDim || op.code() == OpCode::kIota || keeps_order(op);
+    const bool moves_rows = op.code() == OpCode::kBroadcastInDim || op.code() == OpCode::kIota ||
+                            lower::keeps_order(op);
     for (const auto& [group, uses] : readers) {
       if (group->is_row_fusion && !moves_rows) return;
       if (readers.size() > 1 && !may_repeat(op)) return;
@@ -294,7 +347,9 @@ class Fusing {
       with.ops.push_back(&op);
       if (static_cast<int64_t>(inputs_of(with)) > cost_.fused_inputs) return;
       // The group may compute an operand of it.
-      if (group_of(op.operand_count() > 0 ? op.operand(0).def : nullptr) == group) return;
+      for (const Value operand : op.operands()) {
+        if (group_of(operand.def) == group) return;
+      }
     }
     // The last reader gets the op, the others a copy.
     for (size_t i = 0; i + 1 < readers.size(); ++i) {
@@ -314,6 +369,63 @@ class Fusing {
     groups_[op] = group;
   }
 
+  // --- Gathers and scatters take the ops that compute what they read
+
+  void take_producers() {
+    std::vector<Instruction*> ops;
+    for (Instruction& op : computation_) ops.push_back(&op);
+    for (auto at = ops.rbegin(); at != ops.rend(); ++at) take_producer(**at);
+  }
+
+  // Adds `op`, or its group, to the group whose gathers or scatters are the only readers of it.
+  void take_producer(Instruction& op) {
+    const bool joins = op.code() == OpCode::kConcatenate || only_moves(op) || is_elementwise(op);
+    if (!joins || !has_known_sizes(op) || op.uses().empty()) return;
+    const GroupPtr mine = group_of(&op);
+    if (mine != nullptr && (mine->is_row_fusion || mine->is_closed || taking_.contains(mine)))
+      return;
+    const std::vector<Instruction*> taken = mine ? mine->ops : std::vector<Instruction*>{&op};
+    GroupPtr reader;
+    for (const Instruction* each : taken) {
+      for (const Use& use : each->uses()) {
+        if (use.user->parent() != &computation_) return;
+        const GroupPtr theirs = group_of(use.user);
+        if (theirs == mine && mine != nullptr) continue;
+        if (theirs == nullptr || (reader != nullptr && theirs != reader)) return;
+        if (!reads_once(*each, use, *theirs)) return;
+        reader = theirs;
+      }
+    }
+    if (reader == nullptr) return;
+    Group with = *reader;
+    with.ops.insert(with.ops.end(), taken.begin(), taken.end());
+    if (static_cast<int64_t>(with.ops.size()) > cost_.fused_ops) return;
+    if (static_cast<int64_t>(inputs_of(with)) > cost_.fused_inputs) return;
+    taking_.insert(reader);
+    for (Instruction* each : taken) {
+      add(reader, each);
+      taken_.insert(each);
+    }
+  }
+
+  // Whether a group with a gather or a scatter reads each element of `op` about once: as an index,
+  // which is a number for each window, as an update, or by an op that was taken before.
+  bool reads_once(const Instruction& op, const Use& use, const Group& group) const {
+    if (group.is_row_fusion || is_indexed(use)) return false;
+    const bool indexes = group.is_scatter || std::ranges::any_of(group.ops, [](const auto* each) {
+                           return is_gather(*each);
+                         });
+    if (!indexes) return false;
+    const bool known = taken_.contains(use.user) || lower::keeps_order(*use.user) ||
+                       is_gather(*use.user) || use.user->info().fusion == FusionKind::kScatters;
+    const int64_t reads =
+        element_count(is_gather(*use.user) || only_moves(*use.user) ? use.user->result_type().dims()
+                                                                    : op.result_type().dims());
+    const ElementType type = op.result_type().element_type();
+    return known &&
+           (is_integer(type) || is_pred(type) || reads <= element_count(op.result_type().dims()));
+  }
+
   // --- Groups become fusions
 
   Result<bool> fuse_groups() {
@@ -331,7 +443,10 @@ class Fusing {
         continue;
       const std::vector<Instruction*> ops = fusible(*group);
       if (ops.size() < 2) continue;
-      changed |= fuse(ops, group->is_row_fusion ? "rows" : "elements").has_value();
+      const std::string_view kind = group->is_row_fusion ? "rows"
+                                    : group->is_scatter  ? lower::kScatterKind
+                                                         : "elements";
+      changed |= fuse(ops, std::string(kind)).has_value();
     }
     return changed;
   }
@@ -347,7 +462,8 @@ class Fusing {
           op->uses(), [&](const Use& use) { return !within.contains(user(use)); });
       const Dims& dims = op->result_type().dims();
       const bool of_group = dims == group.domain || (group.is_row_fusion && dims == group.rows) ||
-                            (group.is_closed && is_reduction(*op));
+                            (group.is_closed && is_reduction(*op)) ||
+                            (group.is_scatter && op->info().fusion == FusionKind::kScatters);
       if (!outside || of_group) continue;
       if (!is_of(group, dims) || op->result_count() != 1) return {};
       reshaped.push_back(op);
@@ -381,6 +497,8 @@ class Fusing {
   const lower::CostModel& cost_;
   std::map<const Instruction*, GroupPtr> groups_;
   std::map<const Instruction*, int64_t> places_;
+  std::set<const Instruction*> taken_;  // By a gather or a scatter.
+  std::set<GroupPtr> taking_;           // Groups that took others.
 };
 
 Result<bool> fuse_in(Computation& computation, const lower::CostModel& cost) {

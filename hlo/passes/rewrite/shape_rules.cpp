@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "hlo/ir/region.h"
 #include "hlo/passes/constants.h"
 #include "hlo/passes/rewrite/rule.h"
 
@@ -66,6 +67,18 @@ constexpr Condition kKnownStarts{
     }};
 constexpr Condition kWholeUpdate{
     "y has the shape of x", [](const Match& m) { return m.variables[1].type() == m.x().type(); }};
+constexpr Condition kReducesOne{
+    "each sum is of one element, and the region one op of the operands' type", [](const Match& m) {
+      const Instruction& op = m.root();
+      const Computation& region = op.region(0);
+      const bool same_types =
+          region.parameter(0).type().element_type() == m.x().type().element_type();
+      const Instruction* const combined = op_of_two_parameters(region);
+      return op.operand_count() == 2 && combined != nullptr && same_types &&
+             combined->info().attributes[0].kind == AttrKind::kNone &&
+             element_count(op.result_type().dims()) == element_count(m.x().type().dims()) &&
+             element_count(m.x().type().dims()) > 0;
+    }};
 constexpr Condition kPointwise{
     "the windows have one element, and there are no strides, padding, dilation or groups",
     [](const Match& m) {
@@ -119,6 +132,15 @@ Value compose_transposes(Builder& b, const Match& match) {
 }
 Value reshape_at_once(Builder& b, const Match& match) {
   return b.reshape(match.x(), match.root().result_type().dims());
+}
+Value combine_one(Builder& b, const Match& match) {
+  const Instruction& op = match.root();
+  const Dims& dims = op.result_type().dims();
+  const Value init = b.broadcast_scalar(match.variables[1], dims);
+  const Value one = b.reshape(match.x(), dims);
+  const Instruction& combined = *op_of_two_parameters(op.region(0));
+  const bool in_order = combined.operand(0) == op.region(0).parameter(0);
+  return in_order ? b.binary(combined.code(), init, one) : b.binary(combined.code(), one, init);
 }
 Value compose_broadcasts(Builder& b, const Match& match) {
   I64s both;
@@ -203,6 +225,8 @@ constexpr Rule kRules[] = {
      .replacement = "slice(x)", .build = slice_at_known_start, .because = "the starts are clamped at compile time"},
     {.name = "dynamic-update-slice-whole", .pattern = "dynamic_update_slice(x, y, starts...)",
      .where = kWholeUpdate, .replacement = "y", .because = "the starts are clamped to 0"},
+    {.name = "reduce-one", .pattern = "reduce(x, y)", .where = kReducesOne, .replacement = "op(broadcast_in_dim(y), reshape(x))",
+     .build = combine_one, .because = "the initial value enters once, before the element"},
     {.name = "reverse-short", .pattern = "reverse(x)", .where = kShortDimensions, .replacement = "x",
      .because = "no element moves"},
     {.name = "reverse-reverse", .pattern = "reverse(reverse(x))", .where = kSameDimensions,

@@ -143,7 +143,7 @@ func.func @norm_and_means(%x: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x1xf
 // CHECK: stablehlo.slice(%{{arg[0-9]+}})
 // CHECK: tenon.fusion
 // CHECK: stablehlo.slice(%{{arg[0-9]+}})
-func.func @slices(%x: tensor<10x8xf32>, %y: tensor<10x8xf32>, %i: tensor<i32>) -> (tensor<4x8xf32>, tensor<8xf32>, tensor<10x8xf32>) {
+func.func @slices(%x: tensor<10x8xf32>, %y: tensor<10x8xf32>, %i: tensor<i32>, %v: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<8xf32>, tensor<10x8xf32>) {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
   %s = stablehlo.slice %x [2:6, 0:8] : (tensor<10x8xf32>) -> tensor<4x8xf32>
   %t = stablehlo.dynamic_slice %y, %i, %i, sizes = [4, 8] : (tensor<10x8xf32>, tensor<i32>, tensor<i32>) -> tensor<4x8xf32>
@@ -151,7 +151,7 @@ func.func @slices(%x: tensor<10x8xf32>, %y: tensor<10x8xf32>, %i: tensor<i32>) -
   %1 = stablehlo.sine %0 : tensor<4x8xf32>
   %2 = stablehlo.multiply %s, %s : tensor<4x8xf32>
   %3 = stablehlo.reduce(%2 init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<4x8xf32>, tensor<f32>) -> tensor<8xf32>
-  %u = stablehlo.dynamic_update_slice %y, %1, %i, %i : (tensor<10x8xf32>, tensor<4x8xf32>, tensor<i32>, tensor<i32>) -> tensor<10x8xf32>
+  %u = stablehlo.dynamic_update_slice %y, %v, %i, %i : (tensor<10x8xf32>, tensor<4x8xf32>, tensor<i32>, tensor<i32>) -> tensor<10x8xf32>
   return %1, %3, %u : tensor<4x8xf32>, tensor<8xf32>, tensor<10x8xf32>
 }
 
@@ -163,4 +163,81 @@ func.func @unknown(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
   %0 = stablehlo.abs %x : tensor<?x4xf32>
   %1 = stablehlo.remainder %0, %0 : tensor<?x4xf32>
   return %1 : tensor<?x4xf32>
+}
+
+// A rotation: the slices and their concatenation are fused with the op that reads it.
+// CHECK-LABEL: func.func @rotated
+// CHECK-NEXT: tenon.fusion(%arg{{[0-9]+}}) {fusion_kind = "elements"}
+// CHECK: stablehlo.slice
+// CHECK: stablehlo.slice
+// CHECK: stablehlo.concatenate
+// CHECK: stablehlo.add
+// CHECK: }) : f32[4,8]
+// CHECK-NEXT: stablehlo.return
+func.func @rotated(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %0 = stablehlo.slice %x [0:4, 7:8] : (tensor<4x8xf32>) -> tensor<4x1xf32>
+  %1 = stablehlo.slice %x [0:4, 0:7] : (tensor<4x8xf32>) -> tensor<4x7xf32>
+  %2 = stablehlo.concatenate %0, %1, dim = 1 : (tensor<4x1xf32>, tensor<4x7xf32>) -> tensor<4x8xf32>
+  %3 = stablehlo.add %x, %2 : tensor<4x8xf32>
+  return %3 : tensor<4x8xf32>
+}
+
+// A part of a concatenation that the group computes is not computed again at another index.
+// CHECK-LABEL: func.func @rotated_result
+// CHECK-NEXT: stablehlo.sine
+// CHECK: stablehlo.concatenate
+// CHECK: stablehlo.add
+func.func @rotated_result(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.sine %x : tensor<8xf32>
+  %1 = stablehlo.slice %0 [7:8] : (tensor<8xf32>) -> tensor<1xf32>
+  %2 = stablehlo.slice %0 [0:7] : (tensor<8xf32>) -> tensor<7xf32>
+  %3 = stablehlo.concatenate %1, %2, dim = 0 : (tensor<1xf32>, tensor<7xf32>) -> tensor<8xf32>
+  %4 = stablehlo.add %0, %3 : tensor<8xf32>
+  return %4 : tensor<8xf32>
+}
+
+// Slices of an array are read by the ops that compute its update, which waits for them.
+// CHECK-LABEL: func.func @updated_by_its_slices
+// CHECK: tenon.fusion(%arg{{[0-9]+}}) {fusion_kind = "elements"}
+// CHECK: stablehlo.slice
+// CHECK: stablehlo.slice
+// CHECK: stablehlo.add
+// CHECK: }) : f32[6]
+// CHECK: stablehlo.dynamic_update_slice
+func.func @updated_by_its_slices(%x: tensor<8xf32>, %i: tensor<i32>) -> tensor<8xf32> {
+  %0 = stablehlo.slice %x [0:6] : (tensor<8xf32>) -> tensor<6xf32>
+  %1 = stablehlo.slice %x [2:8] : (tensor<8xf32>) -> tensor<6xf32>
+  %2 = stablehlo.add %0, %1 : tensor<6xf32>
+  %3 = stablehlo.dynamic_update_slice %x, %2, %i : (tensor<8xf32>, tensor<6xf32>, tensor<i32>) -> tensor<8xf32>
+  return %3 : tensor<8xf32>
+}
+
+// A slice that another op reads is copied before the update.
+// CHECK-LABEL: func.func @updated_beside_its_slice
+// CHECK: stablehlo.slice
+// CHECK-NOT: tenon.fusion
+// CHECK: stablehlo.return
+func.func @updated_beside_its_slice(%x: tensor<8xf32>, %y: tensor<2xf32>, %i: tensor<i32>) -> (tensor<8xf32>, tensor<2xf32>) {
+  %0 = stablehlo.slice %x [0:2] : (tensor<8xf32>) -> tensor<2xf32>
+  %1 = stablehlo.dynamic_update_slice %x, %y, %i : (tensor<8xf32>, tensor<2xf32>, tensor<i32>) -> tensor<8xf32>
+  %2 = stablehlo.negate %0 : tensor<2xf32>
+  return %1, %2 : tensor<8xf32>, tensor<2xf32>
+}
+
+// A gather with the ops that compute its indices and the one that reads it, but without its table.
+// CHECK-LABEL: func.func @gathered
+// CHECK: stablehlo.negate
+// CHECK: tenon.fusion(
+// CHECK: stablehlo.add
+// CHECK: stablehlo.gather
+// CHECK: stablehlo.multiply
+// CHECK: }) : f32[5]
+// CHECK-NEXT: stablehlo.return
+func.func @gathered(%t: tensor<9xf32>, %i: tensor<5xi32>, %y: tensor<5xf32>) -> tensor<5xf32> {
+  %0 = stablehlo.negate %t : tensor<9xf32>
+  %1 = stablehlo.add %i, %i : tensor<5xi32>
+  %2 = stablehlo.reshape %1 : (tensor<5xi32>) -> tensor<5x1xi32>
+  %3 = "stablehlo.gather"(%0, %2) <{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1>}> : (tensor<9xf32>, tensor<5x1xi32>) -> tensor<5xf32>
+  %4 = stablehlo.multiply %3, %y : tensor<5xf32>
+  return %4 : tensor<5xf32>
 }
