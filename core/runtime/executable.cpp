@@ -35,7 +35,7 @@ bool has_loops(const program::Program& program) {
 // Operations and bytes that take a millisecond or two. A shorter program gains if it does not wait
 // for another thread. Up to this bound a caller that runs ahead gains nothing, and the memory of
 // the results that it accumulates has left the caches.
-constexpr double kBrief = 32e6;
+constexpr double kBrief = 16e6;
 
 // Whether a Program is brief: all of its kernels run on the device, and each is known to end.
 bool is_brief(const CompiledProgram& compiled) {
