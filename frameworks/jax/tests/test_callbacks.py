@@ -143,6 +143,18 @@ def test_checkify():
         error.throw()
 
 
+def test_buffer_callback():
+    from jax.experimental import buffer_callback
+
+    def on_host(context, out, x):
+        assert not x.writeable and out.writeable and out.shape == x.shape
+        np.asarray(out)[...] = np.asarray(x) * 2
+
+    x = np.arange(4, dtype=np.float32)
+    program = jax.jit(buffer_callback.buffer_callback(on_host, like(x)))
+    np.testing.assert_array_equal(program(x), 2 * x)
+
+
 def test_functions_go_with_their_programs():
     from jax_plugins.tenon import callbacks
 

@@ -19,6 +19,46 @@ from ctypes import c_int64, c_void_p
 from . import ffi, frames
 
 TARGET = "tenon_python_callback"
+IN_PLACE_TARGET = "tenon_python_buffer_callback"
+
+
+class HostBuffer:
+    """What a buffer_callback gets: an array where it lies, as long as the call."""
+
+    def __init__(self, array, writeable: bool):
+        array.flags.writeable = writeable
+        self._array = array
+        self.writeable = writeable
+
+    shape = property(lambda self: self._array.shape)
+    dtype = property(lambda self: self._array.dtype)
+    ndim = property(lambda self: self._array.ndim)
+
+    def __array__(self, dtype=None, copy=None):
+        if copy or dtype not in (None, self._array.dtype):
+            return self._array.astype(dtype or self._array.dtype)
+        return self._array
+
+    def __dlpack__(self, **options):
+        return self._array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self._array.__dlpack_device__()
+
+
+class HostContext:
+    """The execution context of a buffer_callback."""
+
+    def __init__(self):
+        from jax.experimental import buffer_callback
+
+        self.stage = buffer_callback.ExecutionStage.EXECUTE
+
+    @property
+    def stream(self):
+        import jax
+
+        raise jax.errors.JaxRuntimeError("UNIMPLEMENTED: XLA FFI GPU context is not available: the host has no streams")
 
 
 class Callbacks:
@@ -37,8 +77,9 @@ class Callbacks:
         self._execute = frames.Handler(self._run)
         self._deleter = ctypes.CFUNCTYPE(None, c_void_p)(self._unload)
         self._type_id = c_int64(library.register_type(TARGET, 0, ctypes.cast(self._deleter, c_void_p).value))
-        library.register_handler(TARGET, {"instantiate": self._instantiate.address,
-                                          "execute": self._execute.address})
+        self._execute_in_place = frames.Handler(self._run_in_place)
+        for target, handler in ((TARGET, self._execute), (IN_PLACE_TARGET, self._execute_in_place)):
+            library.register_handler(target, {"instantiate": self._instantiate.address, "execute": handler.address})
         atexit.register(self._at_exit)
 
     def add(self, function) -> int:
@@ -77,6 +118,12 @@ class Callbacks:
         values = function(*[each.copy() for each in frame.arguments()])
         for result, value in zip(frame.results(), values, strict=True):
             result[...] = value
+        return None
+
+    def _run_in_place(self, frame: frames.Frame):
+        function = self._functions[frame.integer("index")]
+        function(HostContext(), *[HostBuffer(each, False) for each in frame.arguments()],
+                 *[HostBuffer(each, True) for each in frame.results()])
         return None
 
 
@@ -183,3 +230,26 @@ def install(callbacks: Callbacks) -> None:
     mlir.register_lowering(debugging.debug_callback_p, debugging.debug_callback_lowering, platform=ffi.PLATFORM)
     mlir.register_lowering(debugging.debug_print_p, debugging.debug_print_lowering_rule, platform=ffi.PLATFORM)
     mlir.register_lowering(checkify.check_p, checkify.check_lowering_rule, platform=ffi.PLATFORM)
+    _install_in_place(callbacks)
+
+
+def _install_in_place(callbacks: Callbacks) -> None:
+    import numpy as np
+    from jax._src import buffer_callback, tree_util, util
+    from jax._src import ffi as jax_ffi
+    from jax._src.interpreters import mlir
+
+    def lower(ctx, *operands, callback, in_tree, out_tree, has_side_effect, input_output_aliases, **_):
+        def in_place(context, *arrays):
+            given, results = util.split_list(arrays, [in_tree.num_leaves])
+            positional, named = tree_util.tree_unflatten(in_tree, given)
+            if callback(context, tree_util.tree_unflatten(out_tree, results), *positional, **named) is not None:
+                raise ValueError("buffer_callback callback must not return any values.")
+
+        number = callbacks.add(in_place)
+        ctx.module_context.add_host_callback(in_place)
+        rule = jax_ffi.ffi_lowering(IN_PLACE_TARGET, has_side_effect=has_side_effect,
+                                    operand_output_aliases=dict(input_output_aliases))
+        return rule(ctx, *operands, index=np.int64(number))
+
+    mlir.register_lowering(buffer_callback.buffer_callback_p, lower, platform=ffi.PLATFORM)
