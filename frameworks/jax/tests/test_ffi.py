@@ -1,7 +1,6 @@
 """jax.ffi: functions in C that are registered for the platform, with XLA's headers, and called by programs."""
 
 import ctypes
-import os
 import pathlib
 import shutil
 import subprocess
@@ -10,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from conftest import is_stood_for
 
 pytestmark = pytest.mark.usefixtures("seen_and_hidden")
 ROOT = pathlib.Path(__file__).parents[3]
@@ -75,7 +75,7 @@ def has_headers() -> None:
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
-    if os.environ.get("TENON_DEVICE") not in ("cpu", "template"):
+    if is_stood_for():
         return None  # The tests are skipped.
     has_headers()
     folder = tmp_path_factory.mktemp("ffi")
