@@ -90,7 +90,8 @@ struct CompositeAttribute {
 };
 
 /// (arrays …) -> (arrays …): a composite, by its name: one of the idioms that Tenon recognizes
-/// (docs/idioms.md: "tenon.softmax"), or a name that a program states ("vendor.flash_attention").
+/// (docs/idioms.md: "tenon.softmax"), or a name that a program states ("vendor.flash_attention"),
+/// also as the target of a custom call, whose version is 0.
 /// What it computes is what its name means to the backend that takes it; the steps beside the call
 /// are its decomposition.
 struct Composite {

@@ -130,13 +130,13 @@ struct Conditional {
   bool operator==(const Conditional&) const = default;
 };
 
-/// A value of a custom call's configuration.
-using ConfigValue = std::variant<bool, int64_t, double, std::string>;
+/// A value of a custom call's configuration; the Literals are those of foreign_call.h.
+using ConfigValue = std::variant<bool, int64_t, double, std::string, Literal>;
 using Config = std::vector<std::pair<std::string, ConfigValue>>;
 const ConfigValue* find(const Config& config, std::string_view key);
 
-/// A call of a function that is not in the op set, by target name; run by the host or claimed by a
-/// backend.
+/// A call of a function that is not in the op set, by target name; run by the host. If a backend
+/// takes the call, the step stands in the `lowered` sequence of a LibraryCallStep.
 struct CustomCall {
   static constexpr std::string_view kName = "custom call";
   static constexpr bool kOnHost = true;

@@ -1,5 +1,7 @@
 #include "core/program/serial.h"
 
+#include <algorithm>
+
 #include "core/kernel/serial/serial.h"
 #include "core/types/serial.h"
 
@@ -137,12 +139,19 @@ namespace {
 uint32_t version_of(const LibraryCall& call) {
   return std::holds_alternative<Composite>(call) ? 2 : 1;
 }
+uint32_t version_of(const CustomCall& call) {
+  const bool has_array = std::ranges::any_of(
+      call.config, [](const auto& entry) { return std::holds_alternative<Literal>(entry.second); });
+  return has_array ? 3 : 1;
+}
 uint32_t version_of(const Program& program) {
   uint32_t version = 1;
   for (const Sequence& sequence : program.sequences) {
     for (const Step& step : sequence.steps) {
       if (const auto* call = std::get_if<LibraryCallStep>(&step.action)) {
         version = std::max(version, version_of(call->call));
+      } else if (const auto* custom = std::get_if<CustomCall>(&step.action)) {
+        version = std::max(version, version_of(*custom));
       }
     }
   }

@@ -1,8 +1,9 @@
 // The serial form of Programs: one file with kernels, constants, buffer plan and steps, which
 // another process, machine or release can load.
 //
-// Version 2 (1: without composites among library calls); `testdata/` keeps a file of each version,
-// which a test loads. A Program without composites is written as version 1.
+// Version 3 (2: without arrays in the configurations of custom calls; 1: and without composites
+// among library calls); `testdata/` keeps a file of each version, which a test loads. A Program is
+// written as the oldest version that holds it.
 #pragma once
 
 #include <string>
@@ -16,7 +17,7 @@
 namespace tenon::program {
 
 /// A new version of the serial form of kernels requires a new version of this one.
-inline constexpr serial::Format kProgramFormat = {"TNPR", "program", 1, 2};
+inline constexpr serial::Format kProgramFormat = {"TNPR", "program", 1, 3};
 static_assert(kernel::kKernelFormat.newest == 1);
 
 /// The serial form of a single library call, for plug-ins.

@@ -209,6 +209,8 @@ Status Device::put(const backend::MemoryAddress& to, std::span<const std::byte> 
   return status;
 }
 
+Status Device::await_given() { return queue(QueueRole::kCompute).drain(); }
+
 Status Device::drain() {
   TENON_TRY(lost());
   std::vector<Event> drained;

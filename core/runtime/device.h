@@ -90,6 +90,9 @@ class Device : public std::enable_shared_from_this<Device> {
   /// Copies to any memory of the host, and waits for it.
   Status fetch(std::span<std::byte> to, const backend::MemoryAddress& from);
   Status put(const backend::MemoryAddress& to, std::span<const std::byte> from);
+  /// Waits for the work that was given to the queue so far, so that the host may read what it
+  /// wrote.
+  Status await_given();
 
   // --- Called by any thread
 

@@ -20,10 +20,14 @@ std::vector<Shape> shapes_of(const program::Program& program,
   return shapes;
 }
 
-bool has_loops(const program::Program& program) {
+// Whether an execution on undefined inputs may do harm: loops might never end, and functions of the
+// host have effects.
+bool needs_inputs(const program::Program& program) {
   for (const program::Sequence& sequence : program.sequences) {
     for (const program::Step& step : sequence.steps) {
-      if (std::holds_alternative<program::While>(step.action)) return true;
+      if (std::holds_alternative<program::While>(step.action) || program::is_on_host(step)) {
+        return true;
+      }
     }
   }
   return std::ranges::any_of(program.kernels, [](const kernel::Kernel& kernel) {
@@ -124,13 +128,33 @@ Status load_modules(LoadedProgram& state) {
   }
   const int64_t alignment = state.device->info().target.spaces[0].alignment;
   state.workspace_offset = (program.temporary_bytes + alignment - 1) / alignment * alignment;
-  state.has_loops = has_loops(program);
+  state.needs_inputs = needs_inputs(program);
   state.is_brief = is_brief(state.compiled);
   state.results = shapes_of(program, program.results);
   for (size_t r = 0; r < state.results.size(); ++r) {
     state.result_labels.push_back(fmt::format("result {} of {}", r, program.name));
   }
   state.temporaries_label = fmt::format("temporaries of {}", program.name);
+  return {};
+}
+
+// Prepares the steps that call functions of the host.
+Status prepare_host_calls(LoadedProgram& state) {
+  const program::Program& program = state.compiled.program;
+  for (const program::Sequence& sequence : program.sequences) {
+    for (const program::Step& step : sequence.steps) {
+      const auto* call = std::get_if<program::CustomCall>(&step.action);
+      if (call == nullptr || state.calls.contains(call->target)) continue;
+      const auto function = state.functions.find(call->target);
+      if (function == state.functions.end()) continue;
+      PreparedCall prepared;
+      TENON_ASSIGN(prepared.foreign, program::foreign_of(program, *call));
+      auto made = function->second(*call, prepared.foreign);
+      if (!made) return with_label(made.error(), step.label);
+      prepared.run = *std::move(made);
+      state.host_calls.emplace(call, std::move(prepared));
+    }
+  }
   return {};
 }
 
@@ -229,7 +253,7 @@ std::vector<bool> find_donated(const LoadedProgram& loaded, const ExecuteOptions
 
 Executable::~Executable() = default;
 Result<std::shared_ptr<Executable>> Executable::reload(std::shared_ptr<Device> device) const {
-  return load(std::move(device), state_->compiled, state_->calls);
+  return load(std::move(device), state_->compiled, state_->calls, state_->functions);
 }
 
 const program::Program& Executable::program() const { return state_->compiled.program; }
@@ -253,14 +277,17 @@ int64_t Executable::aliased_bytes() const {
 }
 
 Result<std::shared_ptr<Executable>> Executable::load(std::shared_ptr<Device> device,
-                                                     CompiledProgram compiled, CustomCalls calls) {
+                                                     CompiledProgram compiled, CustomCalls calls,
+                                                     HostFunctionTable functions) {
   auto state = std::make_shared<Impl>();
   state->device = std::move(device);
   state->compiled = std::move(compiled);
   state->calls = std::move(calls);
+  state->functions = std::move(functions);
   state->donated.resize(state->compiled.program.parameters.size());
   for (const uint32_t index : state->compiled.program.donated) state->donated[index] = true;
   state->aliased_parameters = find_input_output_aliases(state->compiled.program, state->donated);
+  TENON_TRY(prepare_host_calls(*state));
   TENON_TRY(load_modules(*state));
   TENON_TRY(put_constants(state));
   TENON_TRY(pack_constants(state));
@@ -271,6 +298,8 @@ Result<std::shared_ptr<Executable>> Executable::load(std::shared_ptr<Device> dev
 
 namespace {
 
+std::atomic<int64_t> executions = 0;
+
 // The state of one execution while it is in flight.
 struct InFlightExecution {
   std::shared_ptr<const LoadedProgram> loaded;
@@ -278,11 +307,11 @@ struct InFlightExecution {
   ExecutionMemory memory;
   std::shared_ptr<std::atomic<uint32_t>> stop = std::make_shared<std::atomic<uint32_t>>(0);
   std::shared_ptr<program::StepCounts> steps = std::make_shared<program::StepCounts>();
+  const int64_t number = ++executions;
   std::vector<Event> inputs;
   std::vector<Promise> results;
   std::optional<Promise> done;
 
-  // A loop on undefined inputs might never end, so a Program with loops waits for its inputs.
   Status inputs_defined() const {
     for (const Event& input : inputs) TENON_TRY(input.await());
     return {};
@@ -453,9 +482,9 @@ Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
   execution.done = in_flight->done->event();
   execution.steps = in_flight->steps;
   const Work work = [in_flight, observer = options.observer]() -> Status {
-    if (in_flight->loaded->has_loops) TENON_TRY(in_flight->inputs_defined());
+    if (in_flight->loaded->needs_inputs) TENON_TRY(in_flight->inputs_defined());
     Status status = StepRunner(*in_flight->loaded, in_flight->memory, in_flight->stop.get(),
-                               *in_flight->steps, observer)
+                               *in_flight->steps, observer, in_flight->number)
                         .run();
     // Later users of this memory queue their work behind this work.
     in_flight->memory = {};

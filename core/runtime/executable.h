@@ -14,6 +14,7 @@
 #include "core/program/program.h"
 #include "core/program/segment.h"
 #include "core/runtime/buffer.h"
+#include "core/runtime/foreign/host_functions.h"
 
 namespace tenon::runtime {
 
@@ -69,15 +70,16 @@ struct Execution {
   std::shared_ptr<const program::StepCounts> steps;
 };
 
-/// Host functions by the target names of custom calls.
+/// Functions on Literals by the target names of custom calls. They precede HostFunctions.
 using CustomCalls = std::map<std::string, program::CustomCallHandler>;
 
 class Executable {
  public:
-  /// Loads the binary and copies the constants to the device. Large constants stay in host memory
-  /// if the device can read them in place (B28).
+  /// Loads the binary, copies the constants to the device, and prepares calls of host functions.
+  /// Large constants stay in host memory if the device can read them in place (B28).
   static Result<std::shared_ptr<Executable>> load(std::shared_ptr<Device> device,
-                                                  CompiledProgram compiled, CustomCalls calls);
+                                                  CompiledProgram compiled, CustomCalls calls,
+                                                  HostFunctionTable functions = {});
   /// The same Program on another open device of the target: after a loss, on the Device that took
   /// the lost one's place.
   Result<std::shared_ptr<Executable>> reload(std::shared_ptr<Device> device) const;

@@ -11,8 +11,8 @@
 namespace tenon::runtime {
 
 /// A new version of a Program's serial form requires a new version of this one.
-inline constexpr serial::Format kCompiledProgramFormat = {"TNCP", "compiled program", 1, 2};
-static_assert(program::kProgramFormat.newest == 2);
+inline constexpr serial::Format kCompiledProgramFormat = {"TNCP", "compiled program", 1, 3};
+static_assert(program::kProgramFormat.newest == 3);
 
 /// Identifies the compiler and the target of a compiled Program (B13, B14): the name and version of
 /// the backend, and its TargetInfo with the compiler_id, as text.

@@ -2,20 +2,23 @@
 
 #include <algorithm>
 
+#include "core/runtime/foreign/host_call_arrays.h"
+
 namespace tenon::runtime {
 
 using program::BufferId;
 using program::Step;
 
-namespace {
-
-Status with_label(Status status, const std::string& label) {
+Status with_label(const Status& status, const std::string& label) {
   if (status.ok() || label.empty()) return status;
   return Status(status.code(), fmt::format("{} (in {})", status.message(), label))
       .at(status.position());
 }
-Status with_label(Status status, const Step& step) {
-  return with_label(std::move(status), step.label);
+
+namespace {
+
+Status with_label(const Status& status, const Step& step) {
+  return runtime::with_label(status, step.label);
 }
 
 }  // namespace
@@ -207,11 +210,18 @@ Status StepRunner::on_host(const Step& step, const program::Launch& launch) {
 }
 
 Status StepRunner::act(const Step& step, const program::CustomCall& call) {
-  const auto handler = loaded_.calls.find(call.target);
-  if (handler == loaded_.calls.end()) {
-    return with_label(
-        unimplemented("custom call @{}: no function is registered for it", call.target), step);
+  ++steps_.host;
+  if (const auto prepared = loaded_.host_calls.find(&call); prepared != loaded_.host_calls.end()) {
+    return with_label(by_function(call, prepared->second), step);
   }
+  const auto handler = loaded_.calls.find(call.target);
+  if (handler != loaded_.calls.end()) return by_handler(step, call, handler->second);
+  return with_label(unimplemented("custom call @{}: no function is registered for it", call.target),
+                    step);
+}
+
+Status StepRunner::by_handler(const Step& step, const program::CustomCall& call,
+                              const program::CustomCallHandler& handler) {
   std::vector<Literal> operands;
   for (const BufferId id : call.operands) {
     TENON_ASSIGN(operands.emplace_back(), read(id));
@@ -220,8 +230,7 @@ Status StepRunner::act(const Step& step, const program::CustomCall& call) {
   for (const BufferId id : call.results) {
     shapes.emplace_back(program_.buffer(id).type, program_.buffer(id).dims);
   }
-  ++steps_.host;
-  auto results = handler->second(step, call, operands, shapes);
+  auto results = handler(step, call, operands, shapes);
   if (!results) return with_label(results.error(), step);
   if (results->size() != call.results.size()) {
     return with_label(internal_error("custom call @{} gave {} results, expected {}", call.target,
@@ -235,6 +244,42 @@ Status StepRunner::act(const Step& step, const program::CustomCall& call) {
                         step);
     }
     TENON_TRY(put(call.results[i], (*results)[i].data()));
+  }
+  return {};
+}
+
+// The buffer as the host sees it, where it sees the device's memory.
+const std::byte* StepRunner::host_view(BufferId id) const {
+  const program::Buffer& b = program_.buffer(program_.root(id));
+  const BufferStorage* storage = &memory_.temporaries;
+  if (b.kind == program::BufferKind::kParameter) storage = &memory_.parameters[b.index];
+  if (b.kind == program::BufferKind::kResult) storage = &memory_.results[b.index];
+  if (b.kind == program::BufferKind::kConstant) storage = &loaded_.constants[b.index];
+  const std::byte* const data = storage->empty() ? nullptr : storage->host_data();
+  const int64_t offset = b.kind == program::BufferKind::kTemporary ? b.offset : 0;
+  return data == nullptr ? nullptr : data + offset;
+}
+
+// Calls a function of the host. Memory of the device is only read (B29): results are computed in
+// memory of the host, and copied.
+Status StepRunner::by_function(const program::CustomCall& call, const PreparedCall& prepared) {
+  TENON_TRY(loaded_.device->await_given());
+  HostCallArrays arrays(prepared.foreign);
+  for (const BufferId id : call.operands) {
+    const program::Buffer& buffer = program_.buffer(id);
+    const Shape shape(buffer.type, buffer.dims);
+    if (const std::byte* const view = host_view(id)) {
+      arrays.add_operand(shape, {view, static_cast<size_t>(buffer.bytes())});
+    } else {
+      TENON_TRY(fetch(id, arrays.add_operand(shape)));
+    }
+  }
+  for (const BufferId id : call.results) {
+    arrays.add_result({program_.buffer(id).type, program_.buffer(id).dims});
+  }
+  TENON_TRY(prepared.run(arrays.frame(static_cast<int64_t>(loaded_.device->number()), execution_)));
+  for (size_t r = 0; r < call.results.size(); ++r) {
+    TENON_TRY(put(call.results[r], arrays.results()[r].bytes));
   }
   return {};
 }

@@ -10,11 +10,19 @@
 
 namespace tenon::runtime {
 
+/// A call of a function of the host.
+struct PreparedCall {
+  program::ForeignCall foreign;
+  HostCall run;
+};
+
 /// The parts of an executable that its steps use.
 struct LoadedProgram {
   std::shared_ptr<Device> device;
   CompiledProgram compiled;
   CustomCalls calls;
+  HostFunctionTable functions;
+  std::map<const program::CustomCall*, PreparedCall> host_calls;  ///< By the steps of `compiled`.
   backend::ModuleHandle module = 0;
   /// For each kernel that is placed on the device, its index in the module.
   std::vector<uint32_t> module_index;
@@ -40,8 +48,8 @@ struct LoadedProgram {
   std::vector<uint32_t> aliased_parameters;
   /// For each parameter, whether the Program takes its memory.
   std::vector<bool> donated;
-  /// Whether there are loops whose ends depend on computed values.
-  bool has_loops = false;
+  /// Whether it must not run on undefined inputs.
+  bool needs_inputs = false;
   /// Whether an execution is known to take a millisecond or two at most.
   bool is_brief = false;
   std::vector<Shape> results;
@@ -56,17 +64,22 @@ struct ExecutionMemory {
   BufferStorage temporaries;
 };
 
+/// The same error, with the label of the step that it is of.
+Status with_label(const Status& status, const std::string& label);
+
 class StepRunner {
  public:
   /// `stop` ends loops of the host when it is raised; `steps` counts the steps that have begun.
   StepRunner(const LoadedProgram& loaded, const ExecutionMemory& frame,
-             const std::atomic<uint32_t>* stop, program::StepCounts& steps, StepObserver* observer)
+             const std::atomic<uint32_t>* stop, program::StepCounts& steps, StepObserver* observer,
+             int64_t execution = 0)
       : loaded_(loaded),
         program_(loaded.compiled.program),
         memory_(frame),
         stop_(stop),
         steps_(steps),
-        observer_(observer) {}
+        observer_(observer),
+        execution_(execution) {}
 
   /// Gives the work of all steps to the queue. Waits where a step needs a value from the device (a
   /// loop's predicate, a host step). Errors carry the step's label.
@@ -85,6 +98,9 @@ class StepRunner {
   Status on_device(const program::Step& step, const program::LibraryCallStep& call,
                    const backend::LibraryCallPlan& plan);
   Status on_host(const program::Step& step, const program::Launch& launch);
+  Status by_handler(const program::Step& step, const program::CustomCall& call,
+                    const program::CustomCallHandler& handler);
+  Status by_function(const program::CustomCall& call, const PreparedCall& prepared);
 
   const volatile uint32_t* stop_word() const;
   backend::MemoryAddress place(program::BufferId id) const;
@@ -92,6 +108,7 @@ class StepRunner {
   Status fetch(program::BufferId id, std::span<std::byte> to);
   Status put(program::BufferId id, std::span<const std::byte> from);
   Result<Literal> read(program::BufferId id);
+  const std::byte* host_view(program::BufferId id) const;
 
   const LoadedProgram& loaded_;
   const program::Program& program_;
@@ -99,6 +116,7 @@ class StepRunner {
   const std::atomic<uint32_t>* stop_;
   program::StepCounts& steps_;
   StepObserver* const observer_;
+  const int64_t execution_;
 };
 
 }  // namespace tenon::runtime

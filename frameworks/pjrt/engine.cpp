@@ -1,12 +1,16 @@
 #include "frameworks/pjrt/engine.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "core/backend/interpreter/interpreter.h"
 #include "core/backend/layers/layers.h"
 #include "core/backend/registry/registry.h"
 #include "core/runtime/serial.h"
+#include "frameworks/pjrt/objects.h"
+#include "frameworks/pjrt/reference_calls.h"
 #include "hlo/driver/host_calls.h"
+#include "hlo/passes/pass.h"
 #include "pjrt_source_hash.h"
 
 namespace tenon::pjrt {
@@ -51,11 +55,17 @@ Result<runtime::CustomCalls> host_functions(const program::Program& program) {
   return calls;
 }
 
-Status check_targets(const program::Program& program, const runtime::CustomCalls& calls) {
-  for (const program::Sequence& sequence : program.sequences) {
-    for (const program::Step& step : sequence.steps) {
+// An error for a custom call that neither the device takes nor the host answers.
+Status check_targets(const runtime::CompiledProgram& compiled, const runtime::CustomCalls& calls,
+                     const runtime::HostFunctionTable& functions) {
+  const std::vector<program::Sequence>& sequences = compiled.program.sequences;
+  for (program::SequenceId id = 0; id < sequences.size(); ++id) {
+    if (compiled.plans.contains(id)) continue;
+    for (const program::Step& step : sequences[id].steps) {
       const auto* call = std::get_if<program::CustomCall>(&step.action);
-      if (call == nullptr || calls.contains(call->target)) continue;
+      if (call == nullptr || calls.contains(call->target) || functions.contains(call->target)) {
+        continue;
+      }
       return unanswered(step.label, call->target);
     }
   }
@@ -153,25 +163,29 @@ class BackendEngine : public Engine {
   static Result<CompiledModule> load_on(const std::shared_ptr<runtime::Device>& device,
                                         runtime::CompiledProgram program) {
     TENON_ASSIGN(runtime::CustomCalls calls, host_functions(program.program));
-    TENON_TRY(check_targets(program.program, calls));
+    runtime::HostFunctionTable functions = runtime::HostFunctions::instance().of(kPlatformName);
+    TENON_TRY(check_targets(program, calls, functions));
     CompiledModule compiled;
     add_memory(program, compiled);
     TENON_ASSIGN(compiled.executable,
-                 runtime::Executable::load(device, std::move(program), std::move(calls)));
+                 runtime::Executable::load(device, std::move(program), std::move(calls),
+                                           std::move(functions)));
     return compiled;
   }
 };
 
 constexpr const char* kEvaluate = "tenon.evaluate";
+std::atomic<int64_t> evaluations = 0;
 
 // The same for a Module that is evaluated.
-Status check_targets(const hlo::Module& module) {
+Status check_targets(const hlo::Module& module, const runtime::HostFunctionTable& functions) {
   const hlo::Instruction* unknown = nullptr;
-  const auto is_unknown = [&unknown](const hlo::Instruction& op) {
+  const auto is_unknown = [&](const hlo::Instruction& op) {
     if (op.code() != hlo::OpCode::kCustomCall) return false;
     const std::string_view target = op.text(hlo::AttrKey::call_target_name);
     const auto known = hlo::Checks::targets();
-    if (target == kSink || std::ranges::find(known, target) != known.end()) return false;
+    if (target == kSink || functions.contains(target)) return false;
+    if (std::ranges::find(known, target) != known.end()) return false;
     unknown = &op;
     return true;
   };
@@ -193,19 +207,27 @@ class ReferenceEngine : public Engine {
 
   Result<CompiledModule> compile(std::shared_ptr<const hlo::Module> module, size_t device,
                                  const hlo::CompileOptions&) override {
-    TENON_TRY(check_targets(*module));
+    const auto functions = runtime::HostFunctions::instance().of(kPlatformName);
+    TENON_TRY(check_targets(*module, functions));
+    const std::shared_ptr<hlo::Module> laid_out = module->clone();
+    TENON_ASSIGN(const bool changed, hlo::lay_out_calls(*laid_out));
+    if (changed) module = laid_out;
+    TENON_ASSIGN(auto prepared, ReferenceCalls::prepare(*module, functions));
+    const auto host_calls = std::make_shared<const ReferenceCalls>(std::move(prepared));
     TENON_ASSIGN(const std::shared_ptr<runtime::Device> target, live_device(device));
     runtime::CompiledProgram compiled;
     compiled.program = one_step(*module->entry());
     TENON_TRY(program::validate(compiled.program));
     runtime::CustomCalls calls;
-    calls[kEvaluate] = [module](const program::Step&, const program::CustomCall&,
-                                const std::vector<Literal>& operands,
-                                const std::vector<Shape>&) -> Result<std::vector<Literal>> {
+    calls[kEvaluate] = [module, host_calls](
+                           const program::Step&, const program::CustomCall&,
+                           const std::vector<Literal>& operands,
+                           const std::vector<Shape>&) -> Result<std::vector<Literal>> {
       std::vector<hlo::CheckFailure> failures;
       int64_t checks = 0;
       hlo::Evaluator evaluator(*module);
       hlo::install_checks(evaluator, &failures, &checks);
+      host_calls->install(evaluator, ++evaluations);
       evaluator.set_custom_call(
           kSink, [](hlo::Evaluator&, const hlo::Instruction&, const std::vector<hlo::EvalValue>&) {
             return Result<std::vector<hlo::EvalValue>>();

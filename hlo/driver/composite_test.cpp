@@ -226,6 +226,27 @@ TEST(Composites, OfTheProgramAreTakenByName) {
   EXPECT_EQ(native, 2);
 }
 
+constexpr const char* kCustomCall = R"(
+func.func @main(%x: tensor<6xf32>) -> tensor<6xf32> {
+  %0 = stablehlo.custom_call @vendor.scaled(%x) {api_version = 4 : i32, backend_config = {factor = 2.0 : f32}} : (tensor<6xf32>) -> tensor<6xf32>
+  %1 = stablehlo.negate %0 : tensor<6xf32>
+  return %1 : tensor<6xf32>
+})";
+
+// A custom call that the device takes needs no function of the host, which stands beside it.
+TEST(Composites, CustomCallsAreTakenByName) {
+  const auto fused = std::make_shared<FusedBackend>();
+  const std::vector<Literal> arguments = {ramp({6})};
+  const DeviceRun whole = run(fused, kCustomCall, arguments);
+  EXPECT_EQ(fused->offers, std::vector<std::string>{"vendor.scaled"});
+  EXPECT_EQ(*fused->log, CallLog(1, "1 x 6 by 2"));
+  EXPECT_EQ(whole.info.steps.calls, 1);
+  EXPECT_EQ(whole.info.steps.host, 0);
+  for (int64_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(whole.results[0].get_double(i), -2 * arguments[0].get_double(i));
+  }
+}
+
 // The steps of a call are its decomposition: a device that takes no calls runs the Program.
 TEST(Composites, AProgramWithCallsRunsAnywhere) {
   LowerOptions all;

@@ -18,7 +18,7 @@ Dict dict_of(const program::Config& config) {
       using V = std::decay_t<decltype(v)>;
       if constexpr (std::is_same_v<V, double>) {
         insert(dict, name, FloatAttr::of(ElementType::kF64, v));
-      } else {
+      } else if constexpr (!std::is_same_v<V, Literal>) {  // Checks take no arrays.
         insert(dict, name, v);
       }
     };

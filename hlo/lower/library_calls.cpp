@@ -5,6 +5,7 @@
 
 #include "hlo/ir/region.h"
 #include "hlo/lower/elements/prefix_windows.h"
+#include "hlo/lower/foreign_calls.h"
 #include "hlo/lower/lower_op.h"
 #include "hlo/text/attribute_printer.h"
 
@@ -135,6 +136,27 @@ Call composite(const Instruction& op) {
   return call;
 }
 
+// A custom call of row-major arrays, by its target's name.
+Call custom_call(const Instruction& op) {
+  const std::string_view target = op.text(AttrKey::call_target_name);
+  if (target.starts_with("check.") || target.starts_with("interpreter.")) return {};
+  const auto foreign = foreign_call_of(op);
+  const auto is_row_major = [](const program::ForeignArray& array) {
+    return array.minor_to_major.empty();
+  };
+  if (!foreign || !std::ranges::all_of(foreign->operands, is_row_major) ||
+      !std::ranges::all_of(foreign->results, is_row_major)) {
+    return {};
+  }
+  program::Composite call;
+  call.name = target;
+  const Dict* attributes = attributes_of_call(op);
+  for (size_t i = 0; attributes != nullptr && i < attributes->size(); ++i) {
+    call.attributes.push_back(composite_attribute((*attributes)[i].first, (*attributes)[i].second));
+  }
+  return call;
+}
+
 Call convolution(const Instruction& op) {
   if (op.operand_type(0).element_type() != op.operand_type(1).element_type()) return {};
   return convolution_of(op);
@@ -148,6 +170,7 @@ Call sort_of_dimension(const Instruction& op) {
 
 namespace calls {
 constinit const LibraryCallRule composite = {lower::composite};
+constinit const LibraryCallRule custom_call = {lower::custom_call};
 constinit const LibraryCallRule contraction = {lower::contraction};
 constinit const LibraryCallRule convolution = {lower::convolution};
 constinit const LibraryCallRule fft = {lower::fft};

@@ -16,7 +16,7 @@ struct LibraryCallRule {
 };
 namespace calls {
 // NOLINTBEGIN(readability-identifier-naming): the ops' names
-extern const LibraryCallRule composite, contraction, convolution, fft, scan, sort;
+extern const LibraryCallRule composite, contraction, convolution, custom_call, fft, scan, sort;
 // NOLINTEND(readability-identifier-naming)
 }  // namespace calls
 

@@ -22,6 +22,8 @@ constexpr Pass kPasses[] = {
      "Calls, composites and asynchronous computations become the ops they stand for.",
      inline_all_calls},
     {"decompose", "Decomposable ops become primitive ones.", plain<decompose>},
+    {"call-layouts", "Custom calls get row-major arrays, whatever layouts they state.",
+     plain<lay_out_calls>},
     {"cse", "Replaces ops by earlier identical ones.", plain<share_common>},
     {"constant-fold", "Ops on constants become small constants; known branches are taken.",
      fold_constants},
@@ -48,12 +50,11 @@ constexpr Pass kPasses[] = {
      plain<drop_whole_windows>},
     {"dce", "Instructions without effect whose results nothing uses go.", plain<eliminate_dead>},
 };
-constexpr std::string_view kLoweringPasses[] = {"inline-calls", "decompose", "flatten-fusions",
-                                                "dce"};
+constexpr std::string_view kLoweringPasses[] = {"inline-calls", "decompose", "call-layouts",
+                                                "flatten-fusions", "dce"};
 constexpr std::string_view kOptimizingPasses[] = {
-    "inline-calls",     "decompose",       "simplify",
-    "recognize-idioms", "flatten-fusions", "first-elements",
-    "fusion",           "order-updates",   "dce"};
+    "inline-calls",    "decompose",      "call-layouts", "simplify",      "recognize-idioms",
+    "flatten-fusions", "first-elements", "fusion",       "order-updates", "dce"};
 
 }  // namespace
 

@@ -70,6 +70,10 @@ Result<bool> decompose(Module& module);
 /// partly out of range to be dropped as a whole, where StableHLO drops only the elements out of
 /// range. Not part of any pipeline: the importer of such a program runs it (frameworks/pjrt).
 Result<bool> drop_whole_windows(Module& module);
+/// Brings the operands and results of custom calls that state layouts into the order of memory, by
+/// transposes: arrays are row-major. The calls keep the orders that their functions see
+/// (lower/foreign_calls.h).
+Result<bool> lay_out_calls(Module& module);
 /// Dead code elimination: removes instructions without effect whose results have no uses.
 Result<bool> eliminate_dead(Module& module);
 /// Common subexpression elimination: replaces an op by an earlier identical one.

@@ -429,7 +429,7 @@ def test_saved_programs_run(folder):
     saved.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     contains(fails(1, "run", saved, *arguments), "add.tnpr: the program is damaged: its checksum differs")
     saved.write_bytes(b"TNPR\x63" + whole[5:])
-    contains(fails(1, "run", saved, *arguments), "a program of version 99; versions 1 to 2 can be read")
+    contains(fails(1, "run", saved, *arguments), "a program of version 99; versions 1 to 3 can be read")
 
 
 def test_saved_kernels_are_kernels(folder):

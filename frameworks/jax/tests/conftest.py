@@ -8,6 +8,20 @@ import textwrap
 import pytest
 
 
+def is_stood_for() -> bool:
+    """Whether cpu or template stand for the device, where only matters whether the host sees its memory. They do not for a
+    device that is not of this tree."""
+    device = os.environ.get("TENON_DEVICE", "interp")
+    return device in ("interp", "gpu-sim", "reference") or "libtenon_template" in device
+
+
+@pytest.fixture
+def seen_and_hidden():
+    """Skips a test on devices for which others stand."""
+    if is_stood_for():
+        pytest.skip("cpu and template stand for this device")
+
+
 @pytest.fixture
 def run_program():
     """Runs a program in a separate process with its own settings; returns its output."""

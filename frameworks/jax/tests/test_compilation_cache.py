@@ -30,6 +30,34 @@ def test_a_cached_program_is_not_compiled(run_program, tmp_path):
     assert "result [24.0, 36.0]" in first
 
 
+def test_a_program_with_callbacks_is_not_cached(run_program, tmp_path, seen_and_hidden):
+    run_program("""
+        import jax, numpy as np
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+        jax.jit(lambda x: jax.pure_callback(lambda a: np.asarray(a), jax.ShapeDtypeStruct((), x.dtype), x) + 1)(1.0)
+    """, JAX_COMPILATION_CACHE_DIR=str(tmp_path))
+    kept = [path.name for path in tmp_path.iterdir() if path.name.startswith("jit__lambda")]
+    assert not kept, kept
+
+
+def test_a_loaded_executable_calls_lapack(run_program, tmp_path, seen_and_hidden):
+    file = tmp_path / "program"
+    run_program(f"""
+        import jax, jax.numpy as jnp, numpy as np, pickle
+        from jax.experimental import serialize_executable
+        made = jax.jit(jnp.linalg.eigvals).lower(np.eye(3, dtype=np.float32)).compile()
+        pickle.dump(serialize_executable.serialize(made), open({str(file)!r}, "wb"))
+    """)
+    text = run_program(f"""
+        import jax, numpy as np, pickle
+        from jax.experimental import serialize_executable
+        made = serialize_executable.deserialize_and_load(*pickle.load(open({str(file)!r}, "rb")))
+        print(np.sort(np.asarray(made(np.diag([3, 1, 2]).astype(np.float32))).real).tolist())
+    """)
+    assert "[1.0, 2.0, 3.0]" in text
+
+
 def test_a_serialized_executable_is_loaded(run_program, tmp_path):
     file = tmp_path / "program"
     run_program(f"""

@@ -4,6 +4,7 @@
 #include "frameworks/pjrt/compile_options.h"
 #include "frameworks/pjrt/entries/executables.h"
 #include "frameworks/pjrt/entries/table.h"
+#include "frameworks/pjrt/tokens.h"
 #include "frameworks/pjrt/types.h"
 #include "hlo/import/import.h"
 #include "hlo/passes/pass.h"
@@ -115,6 +116,7 @@ Result<PJRT_LoadedExecutable*> compile(const std::shared_ptr<ClientState>& clien
   TENON_ASSIGN(std::shared_ptr<hlo::Module> module, hlo::import_module(code, "program"));
   // Frameworks that use PJRT are written for XLA's scatter.
   TENON_TRY(hlo::drop_whole_windows(*module));
+  replace_tokens(*module);
   if (module->entry() == nullptr) return invalid_argument("the program has no @main");
   state->name = module->name().empty() ? module->entry()->name() : module->name();
   TENON_TRY(add_signatures(*module->entry(), *state));

@@ -198,7 +198,10 @@ void describe_devices(ClientState& state) {
     description.text = fmt::format("TenonDevice(id={}, {})", i, info.name);
     description.debug_text = fmt::format("{}, {}", description.text, state.engine->description());
     description.backend_device = info.name;
-    description.attributes = {named("backend_device", description.backend_device)};
+    // A text: jaxlib ends the process at a flag.
+    description.attributes = {
+        named("backend_device", description.backend_device),
+        named("host_visible", info.target.spaces[0].host_visible ? "yes" : "no")};
     for (const auto kind : {runtime::MemoryKind::kDevice, runtime::MemoryKind::kPinnedHost}) {
       const int id = static_cast<int>(state.owned_memories.size());
       state.owned_memories.push_back(make_memory(*device, kind, id));

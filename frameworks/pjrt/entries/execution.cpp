@@ -8,6 +8,9 @@
 #include "frameworks/pjrt/entries/table.h"
 #include "frameworks/pjrt/types.h"
 
+/// Data of the caller for handlers: none (ffi/extension.cpp).
+struct PJRT_ExecuteContext {};
+
 namespace tenon::pjrt {
 namespace {
 
@@ -172,12 +175,22 @@ Status execute(PJRT_LoadedExecutable_Execute_Args& args) {
   return {};
 }
 
+Status create_context(PJRT_ExecuteContext_Create_Args& args) {
+  args.context = new PJRT_ExecuteContext();
+  return {};
+}
+
+Status destroy_context(PJRT_ExecuteContext_Destroy_Args& args) {
+  delete args.context;
+  return {};
+}
+
 }  // namespace
 
 void add_execution(PJRT_Api& api) {
   api.PJRT_LoadedExecutable_Execute = entry<execute>;
-  api.PJRT_ExecuteContext_Create = refuse<"ExecuteContext_Create: there is no FFI extension">;
-  api.PJRT_ExecuteContext_Destroy = refuse<"ExecuteContext_Destroy: there is no FFI extension">;
+  api.PJRT_ExecuteContext_Create = entry<create_context>;
+  api.PJRT_ExecuteContext_Destroy = entry<destroy_context>;
 }
 
 }  // namespace tenon::pjrt

@@ -2,6 +2,7 @@
 #include "backends/backends.h"
 #include "core/backend/registry/registry.h"
 #include "frameworks/pjrt/entries/table.h"
+#include "frameworks/pjrt/ffi/extension.h"
 
 namespace tenon::pjrt {
 namespace {
@@ -15,6 +16,7 @@ struct PaddedApi {
 PaddedApi make_table() {
   PaddedApi table = {};
   table.api.struct_size = sizeof(PJRT_Api);
+  table.api.extension_start = ffi_extensions();
   table.api.pjrt_api_version.struct_size = sizeof(PJRT_Api_Version);
   table.api.pjrt_api_version.major_version = PJRT_API_MAJOR;
   table.api.pjrt_api_version.minor_version = PJRT_API_MINOR;

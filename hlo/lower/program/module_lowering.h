@@ -69,6 +69,7 @@ class ModuleLowering {
   /// Launches kernels that write their results to these buffers.
   Status launches(const Instruction& op, LoweredOp lowered, const std::vector<BufferId>& results);
   Status custom_call(const Instruction& op);
+  Status claimed_or_host(const Instruction& op, program::CustomCall call);
   Status call_step(const Instruction& op, const std::vector<Value>& operands,
                    program::CustomCall call);
   /// An op that the host runs: communication, and calls that run functions of the Module.

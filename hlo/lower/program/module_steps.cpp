@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "hlo/builder/builder.h"
+#include "hlo/lower/foreign_calls.h"
 #include "hlo/lower/kernel_maker.h"
 #include "hlo/lower/library_calls.h"
 #include "hlo/lower/program/module_lowering.h"
@@ -202,7 +203,25 @@ Status ModuleLowering::custom_call(const Instruction& op) {
   if (of_host) return host_step(op);
   if (call.target == kHostTarget) return unsupported(op, "a target that is the compiler's own");
   call.config = config_of(op);
-  return call_step(op, op.operands(), std::move(call));
+  if (!call.target.starts_with("check.") && !call.target.starts_with("interpreter.")) {
+    TENON_ASSIGN(const program::ForeignCall foreign, foreign_call_of(op));
+    program::add_foreign(call.config, foreign);
+  }
+  return claimed_or_host(op, std::move(call));
+}
+
+// A call that the backend takes stands beside the host's step, which is then never run.
+Status ModuleLowering::claimed_or_host(const Instruction& op, program::CustomCall call) {
+  TENON_ASSIGN(auto step, taken_call(op));
+  if (!step) return call_step(op, op.operands(), std::move(call));
+  step->lowered = enter();
+  TENON_TRY(call_step(op, op.operands(), std::move(call)));
+  leave();
+  for (uint32_t r = 0; r < op.result_count(); ++r) {
+    step->results.push_back(places_[{&op, r}].buffer);
+  }
+  add_step(*std::move(step), op);
+  return {};
 }
 
 Status ModuleLowering::call_step(const Instruction& op, const std::vector<Value>& operands,

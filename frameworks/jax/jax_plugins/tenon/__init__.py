@@ -40,7 +40,9 @@ def initialize() -> None:
     _register(path)
     _allow_donation()
     _allow_compilation_cache()
+    _add_host_platform()
     _register_lowerings()
+    _install(path)
 
 
 def _register(path: str) -> None:
@@ -71,15 +73,35 @@ def _allow_compilation_cache() -> None:
     from jax._src import compilation_cache
 
     used = getattr(compilation_cache, "is_cache_used", None)
-    enabled = getattr(compilation_cache, "_is_cache_enabled", None)
-    if used is None or enabled is None:
+    if used is None:
         _log.warning("this version of JAX has no such compilation cache; programs are compiled in each process")
         return
 
-    def is_cache_used(backend) -> bool:
-        return enabled() if backend.platform == PLATFORM else used(backend)
+    class Counterpart:
+        """Stands for a backend of the platform."""
 
-    compilation_cache.is_cache_used = is_cache_used
+        platform = "cpu"
+        supports_executable_serialization = True
+
+    compilation_cache.is_cache_used = lambda backend: used(Counterpart if backend.platform == PLATFORM else backend)
+
+
+def _add_host_platform() -> None:
+    # JAX runs the host's side of callbacks on its CPU platform, which must be listed if any is.
+    import jax
+
+    if jax.config.jax_platforms == PLATFORM:
+        jax.config.update("jax_platforms", f"{PLATFORM},cpu")
+
+
+def _install(path: str) -> None:
+    """Functions of the host: jax.ffi, callbacks, LAPACK."""
+    from . import callbacks, ffi, linalg
+
+    library = ffi.Library(path)
+    ffi.install(library)
+    callbacks.install(callbacks.Callbacks(library))
+    linalg.install(library)
 
 
 def _register_lowerings() -> None:
