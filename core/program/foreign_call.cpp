@@ -120,6 +120,10 @@ Result<ForeignCall> read_foreign(const Program& program, const CustomCall& call)
     } else if (key == kAliases) {
       TENON_TRY(read_aliases(value, call, foreign));
     } else if (key.starts_with(kAttribute)) {
+      constexpr int64_t kDeepest = 256;  // As the readers of programs bound it.
+      if (std::ranges::count(key, kWithin) > kDeepest) {
+        return invalid_argument("an attribute within more than {} dictionaries", kDeepest);
+      }
       ForeignAttribute& attribute = foreign.attributes.emplace_back();
       attribute.path = key.substr(kAttribute.size());
       if (const auto* text = std::get_if<std::string>(&value)) attribute.value = *text;

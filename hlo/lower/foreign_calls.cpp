@@ -59,6 +59,15 @@ std::variant<std::string, Literal> value_of(const Attribute& value) {
   return attribute_text(value, TextForm::kHlo);
 }
 
+// Whether a name has the character that separates names in a path.
+bool has_separators(const Dict& dict) {
+  return std::ranges::any_of(dict, [](const auto& attribute) {
+    const auto* inner = attribute.second.template get<Dict>();
+    return attribute.first.find(program::kWithin) != std::string::npos ||
+           (inner != nullptr && has_separators(*inner));
+  });
+}
+
 void add_attributes(const Dict& dict, const std::string& within,
                     std::vector<program::ForeignAttribute>& attributes) {
   for (const auto& [name, value] : dict) {
@@ -130,16 +139,25 @@ Result<program::ForeignCall> foreign_call_of(const Instruction& op) {
   if (const auto* aliases = op.attr<ArrayAttr>(AttrKey::output_operand_aliases)) {
     for (const Attribute& each : *aliases) {
       const auto* alias = each.get<OutputOperandAlias>();
-      if (alias == nullptr || alias->operand_index >= static_cast<int64_t>(operands.size()))
-        continue;
+      if (alias == nullptr) continue;
       const int64_t result =
           alias->output_tuple_indices.empty() ? 0 : alias->output_tuple_indices[0];
+      const auto is_array = [](int64_t index, const std::vector<program::ForeignArray>& arrays) {
+        return index >= 0 && index < static_cast<int64_t>(arrays.size()) &&
+               !arrays[static_cast<size_t>(index)].is_token;
+      };
+      if (!is_array(alias->operand_index, foreign.operands) || !is_array(result, foreign.results)) {
+        continue;  // A token has no memory.
+      }
       foreign.aliases.emplace_back(
           number_among_arrays(foreign.results, static_cast<size_t>(result)),
           number_among_arrays(foreign.operands, static_cast<size_t>(alias->operand_index)));
     }
   }
   const Dict* const attributes = attributes_of_call(op);
+  if (attributes != nullptr && has_separators(*attributes)) {
+    return Error(unsupported(op, "an attribute whose name has the character U+001F"));
+  }
   if (attributes != nullptr) add_attributes(*attributes, "", foreign.attributes);
   return foreign;
 }

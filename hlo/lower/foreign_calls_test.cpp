@@ -96,6 +96,37 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   EXPECT_EQ(foreign->attributes, expected);
 }
 
+// A token has no memory to share, and a tuple no arrays.
+TEST(ForeignCalls, AliasesOfTokensAndLayoutsOfTuplesAreLeft) {
+  const auto tokens = lowered(R"(
+func.func @main(%x: tensor<4xf32>) -> tensor<9xf32> {
+  %t = stablehlo.create_token : !stablehlo.token
+  %0:2 = stablehlo.custom_call @mine(%t, %x) {output_operand_aliases = [#stablehlo.output_operand_alias<output_tuple_indices = [0], operand_index = 0, operand_tuple_indices = []>]} : (!stablehlo.token, tensor<4xf32>) -> (!stablehlo.token, tensor<9xf32>)
+  return %0#1 : tensor<9xf32>
+})");
+  ASSERT_TRUE(tokens) << tokens.error().to_string();
+  const auto foreign = program::foreign_of(*tokens, *call_of(*tokens));
+  ASSERT_TRUE(foreign) << foreign.error().to_string();
+  EXPECT_TRUE(foreign->aliases.empty());
+  const auto tuple = lowered(R"(
+func.func @main(%x: tensor<2x3xf32>) -> tuple<tensor<2x3xf32>, tensor<2x3xf32>> {
+  %0 = stablehlo.custom_call @mine(%x) {operand_layouts = [dense<[0, 1]> : tensor<2xindex>], result_layouts = [dense<[0, 1]> : tensor<2xindex>, dense<[0, 1]> : tensor<2xindex>]} : (tensor<2x3xf32>) -> tuple<tensor<2x3xf32>, tensor<2x3xf32>>
+  return %0 : tuple<tensor<2x3xf32>, tensor<2x3xf32>>
+})");
+  ASSERT_FALSE(tuple);
+}
+
+TEST(ForeignCalls, NamesOfAttributesHaveNoSeparator) {
+  const auto program = lowered(R"(
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.custom_call @mine(%x) {mhlo.backend_config = {"a\1Fb" = 1 : i32}} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+})");
+  ASSERT_FALSE(program);
+  EXPECT_NE(program.error().message().find("U+001F"), std::string::npos)
+      << program.error().to_string();
+}
+
 // Programs of plain calls stay readable for earlier releases.
 TEST(ForeignCalls, APlainCallKeepsNothing) {
   const auto program = lowered(R"(

@@ -136,15 +136,16 @@ Call composite(const Instruction& op) {
   return call;
 }
 
-// A custom call of row-major arrays, by its target's name.
+// A custom call of row-major arrays, without tokens and aliases, by its target's name.
 Call custom_call(const Instruction& op) {
   const std::string_view target = op.text(AttrKey::call_target_name);
   if (target.starts_with("check.") || target.starts_with("interpreter.")) return {};
   const auto foreign = foreign_call_of(op);
   const auto is_row_major = [](const program::ForeignArray& array) {
-    return array.minor_to_major.empty();
+    return array.minor_to_major.empty() && !array.is_token;
   };
-  if (!foreign || !std::ranges::all_of(foreign->operands, is_row_major) ||
+  if (!foreign || !foreign->aliases.empty() ||
+      !std::ranges::all_of(foreign->operands, is_row_major) ||
       !std::ranges::all_of(foreign->results, is_row_major)) {
     return {};
   }

@@ -16,7 +16,8 @@ from collections import Counter
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 QUICK = ["--benchmark_min_time=0.001", "--benchmark_format=json"]
 # The contents of the lists of programs (bench/peers/programs.py).
-GROUPS = {"rows": 19, "contractions": 60, "small": 6, "scans": 9, "convolutions": 16, "ffts": 13, "sorts": 10, "models": 3}
+GROUPS = {"rows": 19, "contractions": 60, "small": 6, "scans": 9, "convolutions": 16, "ffts": 13, "sorts": 10,
+          "indexing": 23, "linalg": 13, "loops": 10, "models": 3}
 
 
 def run(*command, **variables) -> subprocess.CompletedProcess:

@@ -75,7 +75,21 @@ def test_eigh_of_one_triangle_and_its_gradient():
 
     s = hermitian(4, batch=())
     close(jax.grad(loss)(s), on_cpu(jax.grad(loss), s), 1e-4)
-    assert np.isnan(np.asarray(jnp.linalg.eigvalsh(jnp.full((3, 3), jnp.nan)))).all()
+    for each in jnp.linalg.eigh(jnp.full((3, 3), jnp.nan)):
+        assert np.isnan(np.asarray(each)).all()
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e19])
+def test_eigh_of_tiny_and_huge_numbers(scale):
+    x = np.array([[1, 2], [2, 1]], np.float32)
+    close(np.asarray(jnp.linalg.eigvalsh(x * np.float32(scale))) / scale, [-1, 3])
+
+
+def test_factors_without_reflectors():
+    from jax.lax import linalg
+
+    close(jax.jit(linalg.householder_product)(matrix(3, 2), np.zeros((0,), np.float32)), np.eye(3, 2))
+    close(jax.scipy.linalg.hessenberg(matrix(1, 1), calc_q=True)[1], np.eye(1))
 
 
 @pytest.mark.parametrize("shape", [(6, 4), (4, 6), (2, 5, 5), (3, 0)])

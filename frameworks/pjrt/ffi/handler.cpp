@@ -1,5 +1,7 @@
 #include "frameworks/pjrt/ffi/handler.h"
 
+#include <cxxabi.h>
+
 #include <cstddef>
 #include <map>
 #include <mutex>
@@ -19,6 +21,8 @@ Status call(XLA_FFI_Handler* handler, XLA_FFI_CallFrame& frame) {
     TENON_TRY(take(handler(&frame)));
   } catch (const std::exception& error) {
     return Status(internal_error("an exception: {}", error.what()));
+  } catch (const abi::__forced_unwind&) {
+    throw;  // The thread is being ended: CPython does that to threads that outlive it.
   } catch (...) {
     return Status(internal_error("an exception of a non-standard type"));
   }

@@ -72,13 +72,13 @@ bool may_repeat(const Instruction& op) { return op.info().fusion == FusionKind::
 
 bool is_reduction(const Instruction& op) { return op.info().fusion == FusionKind::kReduces; }
 
-// Whether the array that it slices is also updated: the slice must be read first, so that the
-// update can be in place.
+// Whether a use of `array` is an update, which can be in place.
 bool is_update_of(const Use& use, Value array) {
   const Updates updates = use.user->info().updates;
   const bool is_update = updates == Updates::kFirst || updates == Updates::kSameIndex;
   return is_update && use.operand == 0 && use.user->operand(0) == array;
 }
+// Whether it is also updated: what reads it must do so first, so that the update can be in place.
 bool is_updated(const Value array) {
   return std::ranges::any_of(array.def->uses(),
                              [&](const Use& use) { return is_update_of(use, array); });
@@ -166,7 +166,8 @@ class Fusing {
       if (rows) mine->rows = *rows;
     }
     mine->is_scatter = scatters;
-    mine->is_closed |= scatters;
+    // With a reader of the updated array it would be read behind the update, which then copies it.
+    mine->is_closed |= scatters || (indexes && is_updated(op.operand(0)));
     groups_[&op] = mine;
     if (indexes) return;  // It reads its operands at other indices.
     for (const Value operand : op.operands()) {
@@ -386,17 +387,20 @@ class Fusing {
       return;
     const std::vector<Instruction*> taken = mine ? mine->ops : std::vector<Instruction*>{&op};
     GroupPtr reader;
+    bool is_repeated = false;
     for (const Instruction* each : taken) {
       for (const Use& use : each->uses()) {
         if (use.user->parent() != &computation_) return;
         const GroupPtr theirs = group_of(use.user);
         if (theirs == mine && mine != nullptr) continue;
         if (theirs == nullptr || (reader != nullptr && theirs != reader)) return;
-        if (!reads_once(*each, use, *theirs)) return;
+        if (!reads_in_order(*each, use, *theirs)) return;
+        is_repeated |= reads_again(*each, use);
         reader = theirs;
       }
     }
     if (reader == nullptr) return;
+    if (is_repeated && !is_brief(taken, *reader)) return;
     Group with = *reader;
     with.ops.insert(with.ops.end(), taken.begin(), taken.end());
     if (static_cast<int64_t>(with.ops.size()) > cost_.fused_ops) return;
@@ -405,25 +409,52 @@ class Fusing {
     for (Instruction* each : taken) {
       add(reader, each);
       taken_.insert(each);
+      if (is_repeated) repeated_.insert(each);
     }
   }
 
-  // Whether a group with a gather or a scatter reads each element of `op` about once: as an index,
-  // which is a number for each window, as an update, or by an op that was taken before.
-  bool reads_once(const Instruction& op, const Use& use, const Group& group) const {
+  // Whether the ops, and those of the group that are computed for each element of a window too, are
+  // a few comparisons and sums of integers: what brings an index into bounds.
+  bool is_brief(const std::vector<Instruction*>& taken, const Group& reader) const {
+    constexpr size_t kMostRepeated = 8;
+    const auto before = static_cast<size_t>(std::ranges::count_if(
+        reader.ops, [&](const Instruction* op) { return repeated_.contains(op); }));
+    const auto is_whole = [](const Type& type) {
+      return type.is_tensor() && (is_integer(type.element_type()) || is_pred(type.element_type()));
+    };
+    return before + taken.size() <= kMostRepeated &&
+           std::ranges::all_of(taken, [&](const Instruction* op) {
+             const bool divides = op->code() == OpCode::kDivide || op->code() == OpCode::kRemainder;
+             const std::vector<Value>& operands = op->operands();
+             return !divides && !is_gather(*op) && is_whole(op->result_type()) &&
+                    std::ranges::all_of(operands,
+                                        [&](const Value& x) { return is_whole(x.type()); });
+           });
+  }
+
+  // Whether elements of `op` are computed more than once for a use, perhaps behind ops that move
+  // them.
+  bool reads_again(const Instruction& op, const Use& use) const {
+    if (repeated_.contains(use.user)) return true;
+    const bool moves = only_moves(*use.user);
+    if (!moves && !is_gather(*use.user)) return false;
+    const auto count = [](const Instruction& x) { return element_count(x.result_type().dims()); };
+    return count(*use.user) > count(op) ||
+           (moves && std::ranges::any_of(use.user->uses(), [&](const Use& next) {
+              return reads_again(*use.user, next);
+            }));
+  }
+
+  // Whether a group with a gather or a scatter reads `op` where it would read its result: as an
+  // index, which is a number for each window, as an update, or by an op that was taken before.
+  bool reads_in_order(const Instruction& op, const Use& use, const Group& group) const {
     if (group.is_row_fusion || is_indexed(use)) return false;
     const bool indexes = group.is_scatter || std::ranges::any_of(group.ops, [](const auto* each) {
                            return is_gather(*each);
                          });
     if (!indexes) return false;
-    const bool known = taken_.contains(use.user) || lower::keeps_order(*use.user) ||
-                       is_gather(*use.user) || use.user->info().fusion == FusionKind::kScatters;
-    const int64_t reads =
-        element_count(is_gather(*use.user) || only_moves(*use.user) ? use.user->result_type().dims()
-                                                                    : op.result_type().dims());
-    const ElementType type = op.result_type().element_type();
-    return known &&
-           (is_integer(type) || is_pred(type) || reads <= element_count(op.result_type().dims()));
+    return taken_.contains(use.user) || lower::keeps_order(*use.user) || is_gather(*use.user) ||
+           use.user->info().fusion == FusionKind::kScatters;
   }
 
   // --- Groups become fusions
@@ -497,8 +528,9 @@ class Fusing {
   const lower::CostModel& cost_;
   std::map<const Instruction*, GroupPtr> groups_;
   std::map<const Instruction*, int64_t> places_;
-  std::set<const Instruction*> taken_;  // By a gather or a scatter.
-  std::set<GroupPtr> taking_;           // Groups that took others.
+  std::set<const Instruction*> taken_;     // By a gather or a scatter.
+  std::set<const Instruction*> repeated_;  // Those of which elements are computed more than once.
+  std::set<GroupPtr> taking_;              // Groups that took others.
 };
 
 Result<bool> fuse_in(Computation& computation, const lower::CostModel& cost) {

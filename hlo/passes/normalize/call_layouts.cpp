@@ -82,6 +82,9 @@ bool lay_out(Instruction& op) {
   const std::vector<I64s> operands = stated_orders(op, AttrKey::operand_layouts);
   const std::vector<I64s> results = stated_orders(op, AttrKey::result_layouts);
   if (operands.empty() && results.empty()) return false;
+  // The elements of a tuple, which no call of a function has.
+  if (!results.empty() && results.size() != op.result_count()) return false;
+  if (!operands.empty() && operands.size() != op.operand_count()) return false;
   if (!operands.empty()) lay_out_operands(op, operands);
   if (!results.empty()) lay_out_results(op, results);
   op.mutable_attributes().erase(AttrKey::operand_layouts);

@@ -182,7 +182,12 @@ def _jacobi(x, *, lower, sort):
     a = jnp.pad(_hermitian(x, lower), ((0, 2 * half - n),) * 2)
     vectors = jnp.eye(2 * half, dtype=x.dtype)
     real = jnp.real(x).dtype
-    tolerance = jnp.array(jnp.finfo(real).eps, real)
+    # Rounding leaves more off the diagonal of a larger matrix.
+    tolerance = jnp.array(jnp.finfo(real).eps * n**0.5, real)
+    # Scaled, so that no square overflows or vanishes.
+    largest = jnp.max(jnp.abs(a))
+    scale = jnp.where((largest == 0) | ~jnp.isfinite(largest), jnp.ones_like(largest), largest)
+    a = a / scale.astype(a.dtype)
     most_sweeps = 30
 
     def norm(a):
@@ -215,10 +220,11 @@ def _jacobi(x, *, lower, sort):
         return a, vectors, sweeps + jnp.int32(1)
 
     a, vectors, _ = lax.while_loop(unfinished, sweep, (a, vectors, jnp.int32(0)))
-    values = jnp.real(jnp.diagonal(a))[:n]
+    values = jnp.real(jnp.diagonal(a))[:n] * scale
     vectors = vectors[:n, :n]
     # An infinite or undefined matrix has no eigenvalues.
     values = jnp.where(jnp.isfinite(whole), values, jnp.full_like(values, jnp.nan))
+    vectors = jnp.where(jnp.isfinite(whole), vectors, jnp.full_like(vectors, jnp.nan))
     if sort:
         order = jnp.argsort(values)
         values, vectors = values[order], vectors[:, order]
@@ -288,6 +294,8 @@ def _geqrf(a):
             return a, lax.dynamic_update_slice(taus, tau[None], (j,))
 
         k = min(m, n)
+        if k == 0:
+            return a, jnp.zeros((0,), a.dtype)
         return lax.fori_loop(jnp.int32(0), jnp.int32(k), step, (a, jnp.zeros((k,), a.dtype)))
 
     return _batched(one, 2)(a)
@@ -303,6 +311,8 @@ def _householder_product(a, taus):
         k = taus.shape[0]
         rows = lax.iota(jnp.int32, m)
         eye = jnp.eye(m, n, dtype=a.dtype)
+        if k == 0:
+            return eye
 
         def step(i, q):
             j = jnp.int32(k - 1) - i

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/base/random.h"
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/lower/schedules/schedules_test_util.h"
@@ -197,6 +199,51 @@ func.func @main(%x: tensor<9x6xf32>, %i: tensor<5xi32>, %y: tensor<5x6xf32>) -> 
 }})",
                               kGatherRows),
                   {}, {"elements"}, 9);
+}
+
+// Indices that take more than to bring them into bounds are stored: a kernel that read them for
+// each element of a window would compute them as often.
+TEST(Gathers, LongIndicesAreComputedOnce) {
+  const auto text = [](std::string_view index) {
+    return fmt::format(R"(
+func.func @main(%x: tensor<9x600xf32>, %i: tensor<50xf32>) -> tensor<50x600xf32> {{
+  {0}
+  %j = stablehlo.convert %a : (tensor<50xf32>) -> tensor<50xi32>
+  %k = stablehlo.reshape %j : (tensor<50xi32>) -> tensor<50x1xi32>
+  %g = "stablehlo.gather"(%x, %k) <{{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 600>}}> : (tensor<9x600xf32>, tensor<50x1xi32>) -> tensor<50x600xf32>
+  return %g : tensor<50x600xf32>
+}})",
+                       index);
+  };
+  const auto module = imported(text("%a = stablehlo.sine %i : tensor<50xf32>"));
+  ASSERT_TRUE(hlo::run_passes(*module, hlo::optimizing_passes()).ok());
+  EXPECT_EQ(names_of_kernels(*module, {}).size(), 2U);
+}
+
+// An array that is also updated is gathered from before the update, which is then in place: with a
+// reader of the result the gather would need the old array behind it.
+TEST(Gathers, OfAnUpdatedArrayStandBeforeTheUpdate) {
+  const auto module = imported(R"(
+func.func @main(%x: tensor<3000xf32>, %v: tensor<1xf32>, %i: tensor<1x1xi32>, %k: tensor<3000x1xi32>) -> (tensor<3000xf32>, tensor<3000xf32>) {
+  %old = "stablehlo.gather"(%x, %k) <{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1>}> : (tensor<3000xf32>, tensor<3000x1xi32>) -> tensor<3000xf32>
+  %new = "stablehlo.scatter"(%x, %i, %v) ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    stablehlo.return %b : tensor<f32>
+  }) {scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>} : (tensor<3000xf32>, tensor<1x1xi32>, tensor<1xf32>) -> tensor<3000xf32>
+  %sum = stablehlo.add %old, %new : tensor<3000xf32>
+  return %sum, %new : tensor<3000xf32>, tensor<3000xf32>
+})");
+  ASSERT_TRUE(hlo::run_passes(*module, hlo::optimizing_passes()).ok());
+  for (const hlo::Instruction& op : *module->entry()) {
+    const bool reads_both = op.code() == hlo::OpCode::kFusion && op.operand_count() > 0 &&
+                            std::ranges::any_of(op.operands(), [](const hlo::Value& value) {
+                              return value.def->code() == hlo::OpCode::kScatter;
+                            });
+    if (!reads_both) continue;
+    for (const hlo::Instruction& inner : op.region(0)) {
+      EXPECT_NE(inner.code(), hlo::OpCode::kGather);
+    }
+  }
 }
 
 TEST(Gathers, OfTwoIndicesAreOneKernel) {
