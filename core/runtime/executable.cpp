@@ -138,17 +138,20 @@ Status load_modules(LoadedProgram& state) {
   return {};
 }
 
-// Prepares the steps that call functions of the host.
+// Prepares the steps that call functions of the host, but for those that the device has taken.
 Status prepare_host_calls(LoadedProgram& state) {
   const program::Program& program = state.compiled.program;
-  for (const program::Sequence& sequence : program.sequences) {
-    for (const program::Step& step : sequence.steps) {
+  for (program::SequenceId id = 0; id < program.sequences.size(); ++id) {
+    if (state.compiled.plans.contains(id)) continue;
+    for (const program::Step& step : program.sequences[id].steps) {
       const auto* call = std::get_if<program::CustomCall>(&step.action);
       if (call == nullptr || state.calls.contains(call->target)) continue;
       const auto function = state.functions.find(call->target);
       if (function == state.functions.end()) continue;
       PreparedCall prepared;
-      TENON_ASSIGN(prepared.foreign, program::foreign_of(program, *call));
+      auto foreign = program::foreign_of(program, *call);
+      if (!foreign) return with_label(foreign.error(), step.label);
+      prepared.foreign = *std::move(foreign);
       auto made = function->second(*call, prepared.foreign);
       if (!made) return with_label(made.error(), step.label);
       prepared.run = *std::move(made);

@@ -53,6 +53,16 @@ class Installed:
         self.variables = {"PATH": os.environ["PATH"], "HOME": str(folder), "LANG": "C.UTF-8", "CCACHE_DISABLE": "1",
                           "PKG_CONFIG_PATH": str(self.pkg_config)}
 
+    def conform(self, plugin, folder, *words, variables, limit=3600):
+        """The cases of a report of the conformance suite on a plug-in, and the output."""
+        report = folder / "report.json"
+        _, output = run(self.tool, "conform", "--device", plugin, "--no-reduce", "--quiet", "--json", report, *words,
+                        folder="/", variables=variables, limit=limit)
+        expect(report.exists(), output[-2000:])
+        cases = json.loads(report.read_text())["cases"]
+        report.unlink()
+        return cases, output
+
 
 def attempt(name, function, *arguments):
     """Whether a test passed; prints its line."""

@@ -40,14 +40,9 @@ class Plugin:
 
     def conform(self, *words, nvrtc=None, limit=3600, **variables):
         """The cases of a report, and how many modules were loaded meanwhile for "host" and "gpu"."""
-        report = self.folder / "report.json"
         self.log.write_text("")
-        _, output = run(self.installed.tool, "conform", "--device", self.path, "--no-reduce", "--quiet", "--json", report, *words,
-                        folder="/", limit=limit,
-                        variables={**self.variables, "TENON_NVRTC_LIBRARY": str(nvrtc or self.host), **variables})
-        expect(report.exists(), output[-2000:])
-        cases = json.loads(report.read_text())["cases"]
-        report.unlink()
+        settings = {**self.variables, "TENON_NVRTC_LIBRARY": str(nvrtc or self.host), **variables}
+        cases, _ = self.installed.conform(self.path, self.folder, *words, variables=settings, limit=limit)
         loaded = self.log.read_text().split()
         return cases, {kind: loaded.count(kind) for kind in ("host", "gpu")}
 

@@ -26,6 +26,12 @@ int64_t count_leaves(const Instruction& op) {
   return element_count(op.code() == OpCode::kReduce ? reduced_extents(op) : DotShape(op).k);
 }
 
+// The types in which it combines.
+std::vector<ElementType> accumulators_of(const Instruction& op) {
+  if (op.code() == OpCode::kReduce) return accumulator_types(op.region(0));
+  return {accumulator(op)};
+}
+
 bool is_real(const Type& type) { return !is_complex(type.element_type()); }
 
 // The reduction or product of a fusion whose results all have its shape; null if there is another
@@ -85,7 +91,7 @@ class ColumnKernel {
     memories(kernel::Access::kOut);
     const Values place = b_.grid({by_.workgroups, tiles_of(by_.results, by_.columns)});
     const ValueId first = b_.mul(place[1], b_.index(by_.columns));
-    for (const ElementType type : accumulators()) {
+    for (const ElementType type : accumulators_of(op_)) {
       runs_.push_back(
           b_.scratch("runs", memory_type(Type::tensor(type, {})), {by_.rows, by_.columns}));
     }
@@ -123,15 +129,10 @@ class ColumnKernel {
   }
 
  private:
-  std::vector<ElementType> accumulators() const {
-    return op_.code() == OpCode::kReduce ? accumulator_types(op_.region(0))
-                                         : std::vector<ElementType>{accumulator(op_)};
-  }
-
   // `found` is how the first kernel has the temporaries: kOut where it makes them.
   void memories(kernel::Access found) {
     const bool of_results = by_.workgroups == 1 || found == kernel::Access::kIn;
-    const size_t count = accumulators().size();
+    const size_t count = accumulators_of(op_).size();
     for (uint32_t k = 0; by_.workgroups > 1 && k < count; ++k) {
       found_.push_back(maker_.temporary(k, found));
     }
@@ -146,7 +147,7 @@ class ColumnKernel {
   }
 
   Elements load(const std::vector<MemoryId>& memories, const Values& index) {
-    const std::vector<ElementType> types = accumulators();
+    const std::vector<ElementType> types = accumulators_of(op_);
     Elements elements;
     for (size_t k = 0; k < types.size(); ++k) {
       elements.push_back(maker_.e().load(memories[k], Type::tensor(types[k], {}), index));
@@ -253,10 +254,7 @@ Taken emit_columns(LoweredOp& lowered, const FusedOp& fused, TuningParameters& t
   if (by.rows < 2 || by.rows * by.columns * kinds * kWidest > limits.scratch_bytes) return false;
   LoweredOp made = lowered;
   if (by.workgroups > 1) {
-    const std::vector<ElementType> types = op.code() == OpCode::kReduce
-                                               ? accumulator_types(op.region(0))
-                                               : std::vector<ElementType>{accumulator(op)};
-    for (const ElementType type : types) {
+    for (const ElementType type : accumulators_of(op)) {
       made.temporaries.emplace_back(type, Dims{by.workgroups, by.results});
     }
   }

@@ -394,7 +394,7 @@ class Fusing {
         const GroupPtr theirs = group_of(use.user);
         if (theirs == mine && mine != nullptr) continue;
         if (theirs == nullptr || (reader != nullptr && theirs != reader)) return;
-        if (!reads_in_order(*each, use, *theirs)) return;
+        if (!reads_in_order(use, *theirs)) return;
         is_repeated |= reads_again(*each, use);
         reader = theirs;
       }
@@ -445,9 +445,9 @@ class Fusing {
             }));
   }
 
-  // Whether a group with a gather or a scatter reads `op` where it would read its result: as an
+  // Whether a use by a group with a gather or a scatter is in the order of what it computes: as an
   // index, which is a number for each window, as an update, or by an op that was taken before.
-  bool reads_in_order(const Instruction& op, const Use& use, const Group& group) const {
+  bool reads_in_order(const Use& use, const Group& group) const {
     if (group.is_row_fusion || is_indexed(use)) return false;
     const bool indexes = group.is_scatter || std::ranges::any_of(group.ops, [](const auto* each) {
                            return is_gather(*each);

@@ -107,7 +107,7 @@ TEST(Scatters, FloatsAreCombinedInParts) {
     expect_indexing(text, {{"scatter_copies", 7}}, {"scatter_parts", "scatter_total"}, 20, 5);
     expect_indexing(text, {}, {"scatter"}, 20, 5);
   }
-  // There is no number that division leaves alone on the left.
+  // There is no number from which every other one can be subtracted to give itself.
   expect_indexing(into_few("subtract", "f32", "i32"), {{"scatter_copies", 7}}, {"scatter"}, 20, 5);
 }
 
