@@ -1,6 +1,7 @@
 #include "core/kernel/interpreter/interpreter.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "core/base/random.h"
@@ -44,13 +45,10 @@ class Interpreter::Machine {
       : kernel_(has_tiles(kernel) ? expand_tiles(kernel) : kernel),
         registers_(kernel_.values.size()),
         views_(kernel_.memories.size()),
-        functions_(kernel_.nodes.size()) {
+        nodes_(kernel_.blocks.size()) {
     for (ValueId v = 0; v < kernel_.values.size(); ++v) registers_[v] = kernel_.value(v).bits;
-    for (NodeId n = 0; n < kernel_.nodes.size(); ++n) {
-      const Node& node = kernel_.node(n);
-      if (!is_scalar_op(node.op)) continue;
-      const bool stated = scalar_op(node.op).result == ResultType::kStated;
-      functions_[n] = scalar_function(node.op, stated ? node.type : node.from);
+    for (BlockId b = 0; b < kernel_.blocks.size(); ++b) {
+      for (const NodeId n : kernel_.block(b).nodes) nodes_[b].push_back(short_node(n));
     }
   }
 
@@ -199,6 +197,31 @@ class Interpreter::Machine {
 
   // --- Running
 
+  /// A node in short: long kernels are mostly scalar ops, whose Nodes would not fit the caches.
+  struct ShortNode {
+    ScalarFunction function = nullptr;  // Null for other nodes.
+    std::array<ValueId, 3> operands = {};
+    ValueId result = 0;
+    NodeId node = 0;
+    ElementType type = {};
+    ElementType from = {};
+  };
+
+  ShortNode short_node(NodeId id) const {
+    const Node& node = kernel_.node(id);
+    ShortNode made;
+    made.node = id;
+    if (!is_scalar_op(node.op)) return made;
+    const bool stated = scalar_op(node.op).result == ResultType::kStated;
+    made.function = scalar_function(node.op, stated ? node.type : node.from);
+    made.operands.fill(node.operands[0]);  // A function ignores those that its op does not have.
+    std::ranges::copy(node.operands, made.operands.begin());
+    made.result = node.results[0];
+    made.type = node.type;
+    made.from = node.from;
+    return made;
+  }
+
   uint64_t next_random() { return random_ = mix_bits(random_); }
 
   void set_indices(const std::vector<ValueId>& variables, const Dims& extents, int64_t linear) {
@@ -209,8 +232,17 @@ class Interpreter::Machine {
   }
 
   bool block(BlockId id) {
-    for (const NodeId n : kernel_.block(id).nodes) {
-      if (!node(n, kernel_.node(n))) return false;
+    for (const ShortNode& each : nodes_[id]) {
+      if (options_.watch != nullptr) [[unlikely]] {
+        last_runs_[each.node] = {workgroup_, lane_, lane_ == 0 ? 0 : lanes_instance_};
+      }
+      if (each.function != nullptr) {
+        const auto& [x, y, z] = each.operands;
+        registers_[each.result] =
+            each.function(each.type, each.from, registers_[x], registers_[y], registers_[z]);
+      } else if (!node(each.node, kernel_.node(each.node))) {
+        return false;
+      }
     }
     return true;
   }
@@ -219,22 +251,25 @@ class Interpreter::Machine {
   const std::vector<ValueId>& yielded(BlockId id) const {
     return kernel_.node(kernel_.block(id).nodes.back()).operands;
   }
-  void assign(const std::vector<ValueId>& to, size_t first, const std::vector<uint64_t>& values) {
+  using State = std::vector<uint64_t>;
+
+  void assign(const std::vector<ValueId>& to, size_t first, const State& values) {
     for (size_t i = 0; i < values.size(); ++i) registers_[to[first + i]] = values[i];
   }
-  std::vector<uint64_t> read(const std::vector<ValueId>& from, size_t first = 0) const {
-    std::vector<uint64_t> values;
-    values.reserve(from.size() - first);
-    for (size_t i = first; i < from.size(); ++i) values.push_back(registers_[from[i]]);
+  // Into memory that is there: a loop allocates once.
+  void read(const std::vector<ValueId>& from, size_t first, State& values) const {
+    values.resize(from.size() - first);
+    for (size_t i = first; i < from.size(); ++i) values[i - first] = registers_[from[i]];
+  }
+  State read(const std::vector<ValueId>& from, size_t first = 0) const {
+    State values;
+    read(from, first, values);
     return values;
   }
 
   bool node(NodeId id, const Node& n) {
-    if (options_.watch != nullptr) [[unlikely]] {
-      last_runs_[id] = {workgroup_, lane_, lane_ == 0 ? 0 : lanes_instance_};
-    }
     return visit(n, Overloads{
-                        [&](OnScalar) { return scalar(id, n); },
+                        [](OnScalar) { return true; },  // Run by block().
                         [&](OnLoad) { return load(id, n); }, [&](OnAccess) { return store(id, n); },
                         [&](OnDeclaration) {
                           ++views_[n.memories[0]].storage->epoch;
@@ -248,19 +283,13 @@ class Interpreter::Machine {
                     });
   }
 
-  bool scalar(NodeId id, const Node& n) {
-    const auto& operands = n.operands;
-    const size_t count = operands.size();
-    registers_[n.results[0]] = functions_[id](n.type, n.from, registers_[operands[0]],
-                                              count > 1 ? registers_[operands[1]] : 0,
-                                              count > 2 ? registers_[operands[2]] : 0);
-    return true;
-  }
-
   bool if_else(const Node& n) {
     const BlockId taken = n.blocks[registers_[n.operands[0]] != 0 ? 0 : 1];
     if (!block(taken)) return false;
-    if (!n.results.empty()) assign(n.results, 0, read(yielded(taken)));
+    // One by one: no value of a branch is a result of its `if`.
+    for (size_t i = 0; i < n.results.size(); ++i) {
+      registers_[n.results[i]] = registers_[yielded(taken)[i]];
+    }
     return true;
   }
 
@@ -418,7 +447,7 @@ class Interpreter::Machine {
       registers_[arguments[0]] = static_cast<uint64_t>(k);
       assign(arguments, 1, state);
       if (!block(n.blocks[0]) || !keep_going()) return false;
-      state = read(yielded(n.blocks[0]));
+      read(yielded(n.blocks[0]), 0, state);
       if (k > high - n.extents[0]) break;  // k + step may wrap
     }
     assign(n.results, 0, state);
@@ -433,7 +462,7 @@ class Interpreter::Machine {
       if (registers_[yielded(n.blocks[0])[0]] == 0) break;
       assign(kernel_.block(n.blocks[1]).arguments, 0, state);
       if (!block(n.blocks[1])) return false;
-      state = read(yielded(n.blocks[1]));
+      read(yielded(n.blocks[1]), 0, state);
     }
     assign(n.results, 0, state);
     return true;
@@ -441,12 +470,10 @@ class Interpreter::Machine {
 
   // --- Reductions
 
-  using State = std::vector<uint64_t>;
-
   bool leaf(const Node& n, int64_t linear, State& out) {
     set_indices(kernel_.block(n.blocks[0]).arguments, n.extents, linear);
     if (!block(n.blocks[0]) || !keep_going()) return false;
-    out = read(yielded(n.blocks[0]));
+    read(yielded(n.blocks[0]), 0, out);
     return true;
   }
   bool combine(const Node& n, const State& left, const State& right, State& out) {
@@ -454,7 +481,7 @@ class Interpreter::Machine {
     assign(arguments, 0, left);
     assign(arguments, left.size(), right);
     if (!block(n.blocks[1])) return false;
-    out = read(yielded(n.blocks[1]));
+    read(yielded(n.blocks[1]), 0, out);
     return true;
   }
 
@@ -548,7 +575,7 @@ class Interpreter::Machine {
   Kernel kernel_;
   std::vector<uint64_t> registers_;
   std::vector<View> views_;
-  std::vector<ScalarFunction> functions_;
+  std::vector<std::vector<ShortNode>> nodes_;  // By BlockId.
   std::vector<std::unique_ptr<MemoryBytes>> storages_;
   InterpreterOptions options_;
   Status status_;
