@@ -295,12 +295,27 @@ XLA_FFI_Error* fails_later(XLA_FFI_CallFrame* frame) {
                                        failure(*frame, "later")};
   return frame->api->XLA_FFI_Future_SetError(&args);
 }
+XLA_FFI_Error* allocates_badly(XLA_FFI_CallFrame* frame) {
+  if (asks_for_version(*frame)) return nullptr;
+  XLA_FFI_DeviceMemory_Allocate_Args memory = {sizeof memory, nullptr, frame->ctx, 4, 48, nullptr};
+  return frame->api->XLA_FFI_DeviceMemory_Allocate(&memory);
+}
+XLA_FFI_Error* schedules_a_throw(XLA_FFI_CallFrame* frame) {
+  if (asks_for_version(*frame)) return nullptr;
+  XLA_FFI_ThreadPool_Schedule_Args task = {sizeof task, nullptr, frame->ctx,
+                                           [](void* data) { throw *static_cast<int*>(data); },
+                                           frame->args.args};
+  return frame->api->XLA_FFI_ThreadPool_Schedule(&task);
+}
 
 TEST(Ffi, ErrorsAreThoseOfTheExecution) {
   const Client client;
-  const std::pair<XLA_FFI_Handler*, std::string> cases[] = {{fails, "3: it does not converge"},
-                                                            {throws, "13: an exception: thrown"},
-                                                            {fails_later, "3: later"}};
+  const std::pair<XLA_FFI_Handler*, std::string> cases[] = {
+      {fails, "3: it does not converge"},
+      {throws, "13: an exception: thrown"},
+      {fails_later, "3: later"},
+      {allocates_badly, "3: an alignment of 48, which is no power of two"},
+      {schedules_a_throw, "13: an exception of a non-standard type"}};
   int number = 0;
   for (const auto& [handler, expected] : cases) {
     const std::string name = "test.error" + std::to_string(number++);

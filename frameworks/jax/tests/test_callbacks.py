@@ -120,6 +120,16 @@ def test_an_exception_is_the_error_of_the_execution():
     def fails(x):
         raise ValueError("the text of the exception")
 
+    class Unprintable(Exception):
+        def __str__(self):
+            raise RuntimeError("it has no text")
+
+    def fails_twice(x):
+        raise Unprintable from Unprintable()
+
+    program = jax.jit(lambda x: jax.pure_callback(fails_twice, like(x), x) + 1)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="Unprintable"):
+        program(jnp.float32(1)).block_until_ready()
     program = jax.jit(lambda x: jax.pure_callback(fails, like(x), x) + 1)
     with pytest.raises(jax.errors.JaxRuntimeError, match="ValueError: the text of the exception"):
         program(jnp.float32(1)).block_until_ready()
@@ -153,6 +163,14 @@ def test_buffer_callback():
     x = np.arange(4, dtype=np.float32)
     program = jax.jit(buffer_callback.buffer_callback(on_host, like(x)))
     np.testing.assert_array_equal(program(x), 2 * x)
+
+    kept = []
+    keeps = jax.jit(buffer_callback.buffer_callback(lambda context, out, x: kept.extend([out, x]), like(x)))
+    jax.block_until_ready(keeps(x))
+    for buffer in kept:  # Its memory may be another array's by now.
+        with pytest.raises(RuntimeError, match="as long as the call"):
+            np.asarray(buffer)
+    assert len(kept) == 2
 
 
 def test_functions_go_with_their_programs():

@@ -1,6 +1,9 @@
 #include "frameworks/pjrt/ffi/context.h"
 
+#include <cxxabi.h>
+
 #include <algorithm>
+#include <bit>
 #include <memory>
 #include <new>
 
@@ -76,11 +79,17 @@ template <auto function>
 struct FfiEntry;
 template <class Args, Status (*function)(Args&)>
 struct FfiEntry<function> {
-  static XLA_FFI_Error* call(Args* args) noexcept {
+  static XLA_FFI_Error* call(Args* args) {
     try {
       return ffi_error_of(function(*args));
+    } catch (const std::bad_alloc&) {
+      return new XLA_FFI_Error{ErrorCode::kResourceExhausted, {}};
     } catch (const std::exception& error) {
-      return new (std::nothrow) XLA_FFI_Error{ErrorCode::kResourceExhausted, {}};
+      return new XLA_FFI_Error{ErrorCode::kInternal, error.what()};
+    } catch (const abi::__forced_unwind&) {
+      throw;  // The thread is being ended, in a task of the handler's.
+    } catch (...) {
+      return new XLA_FFI_Error{ErrorCode::kInternal, "an exception of a non-standard type"};
     }
   }
 };
@@ -136,6 +145,9 @@ Status state_get(XLA_FFI_State_Get_Args& args) {
 }
 
 Status memory_allocate(XLA_FFI_DeviceMemory_Allocate_Args& args) {
+  if (args.alignment != 0 && !std::has_single_bit(args.alignment)) {
+    return invalid_argument("an alignment of {}, which is no power of two", args.alignment);
+  }
   args.data = args.ctx->allocate(args.size, args.alignment);
   return {};
 }
@@ -238,11 +250,13 @@ XLA_FFI_ExecutionContext::~XLA_FFI_ExecutionContext() {
 void* XLA_FFI_ExecutionContext::allocate(size_t size, size_t alignment) {
   const size_t aligned = std::max<size_t>(alignment, sizeof(void*));
   void* const data = ::operator new(std::max<size_t>(size, 1), std::align_val_t(aligned));
+  const std::lock_guard lock(mutex_);
   allocated_.emplace(data, aligned);
   return data;
 }
 
 bool XLA_FFI_ExecutionContext::free(void* data) {
+  const std::lock_guard lock(mutex_);
   const auto found = allocated_.find(data);
   if (found == allocated_.end()) return false;
   ::operator delete(data, std::align_val_t(found->second));

@@ -1,6 +1,7 @@
 // Behind the handles of XLA's FFI: errors, futures, and the context of a call.
 //
-// Thread-safety: types, futures: everything, from any thread; a context: the calls of one call.
+// Thread-safety: types, futures and a context's memory: from any thread; a context's states: one
+// stage at a time.
 #pragma once
 
 #include <array>
@@ -93,6 +94,7 @@ struct XLA_FFI_ExecutionContext {
   bool free(void* data);
 
  private:
+  std::mutex mutex_;
   std::map<void*, size_t> allocated_;  // With their alignments.
 };
 

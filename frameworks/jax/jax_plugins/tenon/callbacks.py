@@ -23,16 +23,26 @@ IN_PLACE_TARGET = "tenon_python_buffer_callback"
 
 
 class HostBuffer:
-    """What a buffer_callback gets: an array where it lies, as long as the call."""
+    """What a buffer_callback gets: an array where it lies, as long as the call; RuntimeError afterwards."""
 
     def __init__(self, array, writeable: bool):
         array.flags.writeable = writeable
-        self._array = array
+        self._kept = array
         self.writeable = writeable
 
     shape = property(lambda self: self._array.shape)
     dtype = property(lambda self: self._array.dtype)
     ndim = property(lambda self: self._array.ndim)
+
+    @property
+    def _array(self):
+        if self._kept is None:
+            raise RuntimeError("a buffer of a buffer_callback is there as long as the call: keep a copy")
+        return self._kept
+
+    def end(self) -> None:
+        """Lets go of the memory, which others get."""
+        self._kept = None
 
     def __array__(self, dtype=None, copy=None):
         if copy or dtype not in (None, self._array.dtype):
@@ -122,8 +132,13 @@ class Callbacks:
 
     def _run_in_place(self, frame: frames.Frame):
         function = self._functions[frame.integer("index")]
-        function(HostContext(), *[HostBuffer(each, False) for each in frame.arguments()],
-                 *[HostBuffer(each, True) for each in frame.results()])
+        buffers = [HostBuffer(each, False) for each in frame.arguments()]
+        buffers += [HostBuffer(each, True) for each in frame.results()]
+        try:
+            function(HostContext(), *buffers)
+        finally:
+            for each in buffers:
+                each.end()
         return None
 
 

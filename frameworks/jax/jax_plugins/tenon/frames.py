@@ -149,11 +149,19 @@ class Handler:
 
     def _call(self, address):
         frame = Frame.from_address(address)
-        if frame.extension_start:
-            metadata = frame.extension_start.contents.metadata.contents
-            metadata.major, metadata.minor = 0, 3
-            return None
         try:
+            if frame.extension_start:
+                metadata = frame.extension_start.contents.metadata.contents
+                metadata.major, metadata.minor = 0, 3
+                return None
             return self._function(frame)
         except BaseException as error:  # Also KeyboardInterrupt: no caller could see it.
-            return frame.error(INTERNAL, f"a Python callback failed: {''.join(traceback.format_exception(error))}")
+            return frame.error(INTERNAL, f"a Python callback failed: {_text_of(error)}")
+
+
+def _text_of(error: BaseException) -> str:
+    """The traceback; less, if an error of the program cannot be printed: ctypes would return 0, which means success."""
+    try:
+        return "".join(traceback.format_exception(error))
+    except BaseException:
+        return type(error).__name__
