@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 
 #include "core/backend/interpreter/interpreter.h"
 #include "core/backend/layers/layers.h"
 #include "core/backend/registry/registry.h"
 #include "core/runtime/serial.h"
+#include "core/runtime/submission/forked.h"
 #include "frameworks/pjrt/objects.h"
 #include "frameworks/pjrt/reference_calls.h"
 #include "hlo/driver/host_calls.h"
@@ -320,6 +322,28 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
   TENON_ASSIGN(backend, backend::with_layers(std::move(backend), options.layers));
   TENON_ASSIGN(auto client, open_client(std::move(backend), name.index, options));
   return std::make_unique<BackendEngine>(std::move(client));
+}
+
+Result<std::shared_ptr<Engine>> Engine::shared(const EngineOptions& options) {
+  struct OpenEngine {
+    EngineOptions options;
+    std::weak_ptr<Engine> engine;
+    runtime::Birth birth;
+  };
+  static auto& mutex = *new std::mutex();
+  static auto& engines = *new std::vector<OpenEngine>();
+  // Held while a device opens, so that two clients at once get the same one.
+  const std::lock_guard lock(mutex);
+  std::erase_if(engines, [](const OpenEngine& each) {
+    return each.engine.expired() || each.birth.is_elsewhere();
+  });
+  for (const OpenEngine& each : engines) {
+    if (each.options != options) continue;
+    if (std::shared_ptr<Engine> engine = each.engine.lock(); engine != nullptr) return engine;
+  }
+  TENON_ASSIGN(std::shared_ptr<Engine> engine, open(options));
+  engines.push_back({options, engine, {}});
+  return engine;
 }
 
 }  // namespace tenon::pjrt

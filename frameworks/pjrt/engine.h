@@ -28,6 +28,8 @@ struct EngineOptions {
   /// Milliseconds that an execution may take before its device counts as lost and all waiting
   /// callers get that error; 0: no limit.
   int64_t time_limit = 0;
+
+  bool operator==(const EngineOptions&) const = default;
 };
 
 /// How many steps of a program run where, for people.
@@ -52,6 +54,9 @@ class Engine {
  public:
   /// Errors: no such device or layer; those of the backend.
   static Result<std::unique_ptr<Engine>> open(const EngineOptions& options);
+  /// The engine that a client of this process opened with the same options, if it is still in use:
+  /// a device is open once (B11). A new one otherwise. Errors: those of open().
+  static Result<std::shared_ptr<Engine>> shared(const EngineOptions& options);
   virtual ~Engine() = default;
 
   /// The name and version of the engine, for people.

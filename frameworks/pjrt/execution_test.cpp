@@ -394,12 +394,6 @@ TEST(Compile, ForTheDeviceAssigned) {
   destroy(executable);
 }
 
-PJRT_Executable* executable_of(PJRT_LoadedExecutable* loaded) {
-  return get(api().PJRT_LoadedExecutable_GetExecutable, loaded,
-             &PJRT_LoadedExecutable_GetExecutable_Args::loaded_executable,
-             &PJRT_LoadedExecutable_GetExecutable_Args::executable);
-}
-
 TEST(Executables, SayWhatTheyAre) {
   const Client client;
   PJRT_LoadedExecutable* loaded = client.compiled(sum());

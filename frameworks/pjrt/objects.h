@@ -76,7 +76,7 @@ struct MemorySpace : PJRT_Memory {
 inline MemorySpace& unwrap(PJRT_Memory* memory) { return *static_cast<MemorySpace*>(memory); }
 
 struct ClientState {
-  std::unique_ptr<Engine> engine;
+  std::shared_ptr<Engine> engine;  ///< Shared with clients that were created with its options.
   std::string platform_version;
   std::vector<std::unique_ptr<PJRT_Device>> owned_devices;
   std::vector<std::unique_ptr<MemorySpace>> owned_memories;

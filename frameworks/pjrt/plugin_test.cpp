@@ -116,6 +116,20 @@ TEST(Clients, OptionsAreChecked) {
   EXPECT_TRUE(create({option("layers", "glaze")}).starts_with("5: there is no layer 'glaze'; "));
 }
 
+// A framework that lets go of its client may keep arrays, and open the device again.
+TEST(Clients, ShareADeviceThatIsOpen) {
+  Client first;
+  PJRT_Buffer* const x = first.floats({1, 2}, {2});
+  first.end();
+  const Client second;
+  PJRT_Buffer* const y = second.floats({3, 4}, {2});
+  EXPECT_EQ(values<float>(x), (std::vector<float>{1, 2}));
+  EXPECT_EQ(values<float>(y), (std::vector<float>{3, 4}));
+  const Client third;
+  EXPECT_NE(third.devices()[0], second.devices()[0]) << "each describes its devices itself";
+  for (PJRT_Buffer* buffer : {x, y}) destroy(buffer);
+}
+
 TEST(Clients, DescribeTheirDevices) {
   const Client client;
   ASSERT_EQ(client.devices().size(), 2);

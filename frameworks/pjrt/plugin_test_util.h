@@ -193,6 +193,12 @@ inline void destroy(PJRT_LoadedExecutable* executable) {
   PJRT_LoadedExecutable_Destroy_Args args = {sizeof args, nullptr, executable};
   call(api().PJRT_LoadedExecutable_Destroy, args);
 }
+/// The executable of a loaded one, for the caller to destroy.
+inline PJRT_Executable* executable_of(PJRT_LoadedExecutable* loaded) {
+  return get(api().PJRT_LoadedExecutable_GetExecutable, loaded,
+             &PJRT_LoadedExecutable_GetExecutable_Args::loaded_executable,
+             &PJRT_LoadedExecutable_GetExecutable_Args::executable);
+}
 inline void destroy(PJRT_Executable* executable) {
   PJRT_Executable_Destroy_Args args = {sizeof args, nullptr, executable};
   call(api().PJRT_Executable_Destroy, args);

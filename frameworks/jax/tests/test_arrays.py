@@ -139,3 +139,18 @@ def test_more_devices_are_refused(run_program):
         """, TENON_DEVICE="interp", TENON_DEVICE_COUNT="2")
     assert "interp:1" in output
     assert "UNIMPLEMENTED: a program of 1 replicas and 2 partitions" in output
+
+
+def test_arrays_outlive_a_client(run_program):
+    """jax.extend.backend.clear_backends lets go of the client; the next call makes another one."""
+    out = run_program("""
+        import jax, numpy as np
+        x = jax.numpy.arange(5.0) * 2
+        before = jax.devices()[0].client
+        from jax.extend import backend
+        backend.clear_backends()
+        y = jax.jit(lambda a: a + 1)(np.float32(2))
+        assert jax.devices()[0].client is not before
+        print(np.asarray(x), float(y))
+    """)
+    assert out.splitlines()[-1] == "[0. 2. 4. 6. 8.] 3.0"

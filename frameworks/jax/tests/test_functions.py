@@ -130,6 +130,8 @@ def test_ahead_of_time():
     memory = compiled.memory_analysis()
     assert (memory.argument_size_in_bytes, memory.output_size_in_bytes) == (256, 256)
     assert compiled.cost_analysis()["bytes accessed"] >= 512
+    text = compiled.as_text()
+    assert text.startswith("HloModule") and "test_functions.py" in text
     np.testing.assert_array_equal(compiled(np.eye(8, dtype=np.float32)), np.eye(8))
 
 

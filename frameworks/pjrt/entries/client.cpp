@@ -104,7 +104,7 @@ void close_before_the_end() {
 Status client_create(PJRT_Client_Create_Args& args) {
   TENON_ASSIGN(const EngineOptions options, options_of(args));
   auto state = std::make_shared<ClientState>();
-  TENON_ASSIGN(state->engine, Engine::open(options));
+  TENON_ASSIGN(state->engine, Engine::shared(options));
   if (!options.layers.empty()) close_before_the_end();
   state->platform_version =
       fmt::format("tenon {} {}, {}", TENON_VERSION, kCompilerHash, state->engine->description());

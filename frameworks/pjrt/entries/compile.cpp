@@ -8,6 +8,7 @@
 #include "frameworks/pjrt/types.h"
 #include "hlo/import/import.h"
 #include "hlo/passes/pass.h"
+#include "hlo/text/printer.h"
 
 namespace tenon::pjrt {
 namespace {
@@ -123,6 +124,17 @@ Result<PJRT_LoadedExecutable*> compile(const std::shared_ptr<ClientState>& clien
   TENON_ASSIGN(CompiledModule compiled,
                client->engine->compile(module, state->device->place, parsed.compile));
   return finish(std::move(state), std::move(compiled));
+}
+
+Result<std::string> optimized_text(const ExecutableState& state) {
+  static constexpr std::string_view kPasses[] = {"inline-calls", "simplify", "dce"};
+  TENON_ASSIGN(const PjrtCompileOptions options, parse_compile_options(state.options));
+  TENON_ASSIGN(const std::shared_ptr<hlo::Module> module,
+               hlo::import_module(state.code, "program"));
+  hlo::PassOptions passes;
+  passes.rewrites = options.compile.rewrites;
+  TENON_TRY(hlo::run_passes(*module, kPasses, passes));
+  return hlo::print_module(*module, {.form = hlo::TextForm::kStableHlo, .locations = true});
 }
 
 namespace {

@@ -76,6 +76,24 @@ Status cost_analysis(PJRT_Executable_GetCostAnalysis_Args& args) {
   return {};
 }
 
+// Callers ask for the size first, then for the text in memory of their own.
+Status optimized_program(PJRT_Executable_OptimizedProgram_Args& args) {
+  static constexpr std::string_view kFormat = "mlir";
+  TENON_ASSIGN(const std::string text, optimized_text(*args.executable->state));
+  PJRT_Program& program = *args.program;
+  program.format = kFormat.data();
+  program.format_size = kFormat.size();
+  if (program.code != nullptr) {
+    if (program.code_size < text.size()) {
+      return invalid_argument("the optimized program takes {} bytes, {} given", text.size(),
+                              program.code_size);
+    }
+    text.copy(program.code, text.size());
+  }
+  program.code_size = text.size();
+  return {};
+}
+
 Status output_memory_kinds(PJRT_Executable_OutputMemoryKinds_Args& args) {
   const Signature& results = args.executable->state->results;
   args.num_outputs = results.kinds.size();
@@ -206,8 +224,7 @@ void add_executables(PJRT_Api& api) {
   api.PJRT_Executable_GetCostAnalysis = entry<cost_analysis>;
   api.PJRT_Executable_OutputMemoryKinds = entry<output_memory_kinds>;
   api.PJRT_Executable_ParameterMemoryKinds = entry<parameter_memory_kinds>;
-  api.PJRT_Executable_OptimizedProgram =
-      refuse<"Executable_OptimizedProgram: what runs are kernels; `tenon explain` shows them">;
+  api.PJRT_Executable_OptimizedProgram = entry<optimized_program>;
   api.PJRT_Executable_Serialize = entry<executable_serialize>;
   api.PJRT_Executable_DeserializeAndLoad = entry<deserialize_and_load>;
   api.PJRT_Executable_OutputElementTypes = entry<output_element_types>;

@@ -100,5 +100,7 @@ void add_transfers(PJRT_Api& api);
 void add_compile(PJRT_Api& api);
 void add_executables(PJRT_Api& api);
 void add_execution(PJRT_Api& api);
+/// The extension Shardings, before `next`; it stays for the process.
+PJRT_Extension_Base* shardings_extension(PJRT_Extension_Base* next);
 
 }  // namespace tenon::pjrt

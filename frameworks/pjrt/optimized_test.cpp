@@ -1,0 +1,76 @@
+// What an executable says about its program: the optimized text, and how its arrays are split.
+#include "frameworks/pjrt/c_api/shardings_extension.h"
+#include "frameworks/pjrt/plugin_test_util.h"
+
+namespace tenon::pjrt::testing {
+namespace {
+
+constexpr const char* kTwice = R"(
+func.func @main(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %0 = stablehlo.negate %x : tensor<4xf32>
+  %1 = stablehlo.negate %0 : tensor<4xf32>
+  %2 = stablehlo.tanh %1 : tensor<4xf32>
+  %3 = stablehlo.cosine %x : tensor<4xf32>
+  return %2, %2 : tensor<4xf32>, tensor<4xf32>
+})";
+
+// As callers do it: the size first, then the text. With less memory than that, the error.
+std::string optimized(PJRT_Executable* executable, size_t less = 0) {
+  PJRT_Program program = {};
+  program.struct_size = sizeof program;
+  PJRT_Executable_OptimizedProgram_Args args = {sizeof args, nullptr, executable, &program};
+  EXPECT_EQ(take(api().PJRT_Executable_OptimizedProgram(&args)), "");
+  EXPECT_EQ(std::string(program.format, program.format_size), "mlir");
+  std::string text(program.code_size, '?');
+  program.code = text.data();
+  program.code_size -= less;
+  const std::string error = take(api().PJRT_Executable_OptimizedProgram(&args));
+  return error.empty() ? text : error;
+}
+
+class OptimizedProgram : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(OptimizedProgram, IsWhatTheRulesLeave) {
+  const Client client(GetParam(), "", "1");
+  PJRT_LoadedExecutable* const loaded = client.compiled(kTwice);
+  PJRT_Executable* const executable = executable_of(loaded);
+  const std::string text = optimized(executable);
+  EXPECT_EQ(text.find("negate"), std::string::npos) << text;
+  EXPECT_EQ(text.find("cosine"), std::string::npos) << text;
+  EXPECT_NE(text.find("%0 = stablehlo.tanh %arg0"), std::string::npos) << text;
+  EXPECT_NE(text.find("loc("), std::string::npos) << text;
+  PJRT_LoadedExecutable* again = nullptr;
+  EXPECT_EQ(client.compile(text, "", &again), "") << "the text is a program";
+  EXPECT_EQ(optimized(executable, 1).substr(0, 3), "3: ");
+  destroy(executable);
+  destroy(loaded);
+  destroy(again);
+}
+INSTANTIATE_TEST_SUITE_P(Devices, OptimizedProgram, ::testing::Values("interp", "cpu", "reference"),
+                         [](const auto& info) { return std::string(info.param); });
+
+// A caller that learns nothing here would read the optimized program instead.
+TEST(Shardings, AreNone) {
+  const PJRT_Extension_Base* node = api().extension_start;
+  while (node != nullptr && node->type != PJRT_Extension_Type_Shardings) node = node->next;
+  ASSERT_NE(node, nullptr);
+  const auto& extension = *reinterpret_cast<const PJRT_Shardings_Extension*>(node);
+  const Client client;
+  PJRT_LoadedExecutable* const loaded = client.compiled(kTwice);
+  PJRT_Executable* const executable = executable_of(loaded);
+  auto of_parameters = uninitialized<PJRT_Shardings_PJRT_Executable_ParameterShardings_Args>();
+  of_parameters.executable = executable;
+  call(extension.parameter_shardings, of_parameters);
+  EXPECT_EQ(of_parameters.num_parameters, 1);
+  EXPECT_EQ(of_parameters.shardings, nullptr);
+  auto of_outputs = uninitialized<PJRT_Shardings_PJRT_Executable_OutputShardings_Args>();
+  of_outputs.executable = executable;
+  call(extension.output_shardings, of_outputs);
+  EXPECT_EQ(of_outputs.num_outputs, 2);
+  EXPECT_EQ(of_outputs.shardings, nullptr);
+  destroy(executable);
+  destroy(loaded);
+}
+
+}  // namespace
+}  // namespace tenon::pjrt::testing
