@@ -1,4 +1,4 @@
-// What an executable says about its program: the optimized text, and how its arrays are split.
+// The description of an executable's program: the optimized text, and how its arrays are split.
 #include "frameworks/pjrt/c_api/shardings_extension.h"
 #include "frameworks/pjrt/plugin_test_util.h"
 

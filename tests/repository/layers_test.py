@@ -167,6 +167,8 @@ def heads() -> dict[str, list[tuple[str, pathlib.PurePosixPath]]]:
 def check_heads(folders: dict[str, int]) -> list[str]:
     found = heads()
     faults = [f"{folder} has {len(found[folder])} head files" for folder in folders if len(found[folder]) != 1]
+    faults += [f"the purpose of {folder} is no short sentence with a full stop: {said[0][0][:80]} …"
+               for folder, said in found.items() if len(said[0][0]) > 160]
     faults += [f"{path} is the head of {folder}, where it is not" for folder, said in found.items() for _, path in said
                if not str(path).startswith(folder + "/")]
     return faults

@@ -49,9 +49,9 @@ PJRT_LoadedExecutable* finish(std::shared_ptr<ExecutableState> state, CompiledMo
 /// The client's device that the options name. Errors: kUnimplemented for more than one.
 Result<PJRT_Device*> device_of(const ClientState& client, const PjrtCompileOptions& options);
 
-/// The program behind the rewrite rules, as StableHLO text, for people and tools: fusions and
-/// kernels, into which it is lowered, are no StableHLO. It is made anew for each call. Errors: none
-/// for a program that was compiled.
+/// The program behind the rewrite rules, as StableHLO text, for people and tools; fusions and
+/// kernels, into which lowering turns it, are not StableHLO. Every call prints it again. Errors:
+/// none for a program that was compiled.
 Result<std::string> optimized_text(const ExecutableState& state);
 
 /// The serial form: the source, and the compiled form as long as some handle has it loaded.

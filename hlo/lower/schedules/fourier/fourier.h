@@ -1,4 +1,4 @@
-// hlo/lower/schedules/fourier/: kernels of Fourier transforms by passes of mixed radix (fourier.h)
+// hlo/lower/schedules/fourier/: kernels of Fourier transforms by passes of mixed radix.
 //
 // A transform of length n = r1 r2 … is a sequence of passes of Stockham's algorithm. A pass of
 // radix r, with n = r m s, takes for each j < m and q < s the points x[q + s (j + m k)], k < r,

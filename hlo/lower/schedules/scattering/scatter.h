@@ -1,5 +1,5 @@
-// hlo/lower/schedules/scattering/: scatters, alone and with what computes their indices and updates
-// (scatter.h)
+// hlo/lower/schedules/scattering/: scatters, alone and with what computes their indices and
+// updates.
 //
 // The updates of a scatter, as operations of a kernel.
 #pragma once
