@@ -66,7 +66,8 @@ size_t cost_of(const kernel::Kernel& kernel, const kernel::TargetFeatures& form)
   for (const kernel::Node& node : kernel.nodes) {
     const bool is_function = kernel::is_scalar_op(node.op) && kernel::is_math(node.op);
     const bool is_fma = node.op == kernel::OpCode::kFma || is_function;
-    cost += soft || (is_fma && !form.fma) ? 400 : pairs ? 8 : 1;
+    const bool is_long = soft || (is_fma && !form.fma);
+    cost += is_long ? (is_function ? 1500 : 400) : pairs ? 8 : 1;
   }
   return cost;
 }
