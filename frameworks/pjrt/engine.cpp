@@ -293,6 +293,8 @@ StepSummary summary_of(const std::vector<hlo::Placement>& placement) {
     summary.steps += 1;
     summary.host_steps += each.kind == hlo::PlacementKind::kHost ? 1 : 0;
     summary.bytes += static_cast<double>(each.bytes);
+    summary.flops += each.flops;
+    summary.transcendentals += each.transcendentals;
   }
   return summary;
 }

@@ -37,6 +37,9 @@ struct StepSummary {
   double steps = 0;
   double host_steps = 0;
   double bytes = 0;  ///< Read and written.
+  /// Sums over the kernels (hlo::Placement), one turn of each loop.
+  double flops = 0;
+  double transcendentals = 0;
 };
 StepSummary summary_of(const std::vector<hlo::Placement>& placement);
 

@@ -594,7 +594,7 @@ std::string platform_version(const Client& client) {
 // format, is ignored in favour of the source after it. `change` modifies the payload; the file
 // around it is sealed again.
 std::string changed(const std::string& bytes, const std::function<void(std::string&)>& change) {
-  constexpr serial::Format kExecutable = {"TNEX", "executable", 1, 2};
+  constexpr serial::Format kExecutable = {"TNEX", "executable", 1, 3};
   std::string payload(serial::unseal(bytes, kExecutable)->payload);
   change(payload);
   return serial::seal(kExecutable, std::move(payload));

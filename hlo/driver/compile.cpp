@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <unordered_set>
 
+#include "core/kernel/analysis/cost.h"
 #include "hlo/buffers/assign.h"
 #include "hlo/driver/call_planner.h"
 #include "hlo/driver/kernel_pool.h"
@@ -56,6 +58,10 @@ struct Attempt {
     return list;
   }
 };
+
+const program::LibraryCallStep& call_of(const Step& step) {
+  return std::get<program::LibraryCallStep>(step.action);
+}
 
 // Numbers the steps of a Program that was given: a library call and the steps that do the same have
 // one number.
@@ -356,12 +362,19 @@ class ProgramCompiler {
     std::vector<Placement> list;
     std::set<const Step*> alone;
     attempt.for_each_step(attempt.ranges(), [&](const Step& step) { alone.insert(&step); });
+    std::vector<std::optional<kernel::Cost>> costs(attempt.as_lowered.size());
+    const auto add_cost = [&](Placement& placement, uint32_t k) {
+      if (!costs[k]) costs[k] = kernel::cost_of(attempt.as_lowered[k]);
+      placement.flops += costs[k]->flops;
+      placement.transcendentals += costs[k]->transcendentals;
+    };
     attempt.for_each_step({}, [&](const Step& step) {
       Placement placement;
       placement.label = step.label;
       if (!alone.contains(&step)) placement.reason = "within a segment";
       if (const auto* launch = std::get_if<program::Launch>(&step.action)) {
         placement.kernel = program.kernels[launch->kernel].name;
+        add_cost(placement, launch->kernel);
         const Declined* const refused = declined(attempt, launch->kernel);
         if (alone.contains(&step) && refused != nullptr) {
           placement.kind = PlacementKind::kHost;
@@ -373,7 +386,12 @@ class ProgramCompiler {
         }
       } else if (attempt.is_planned(step)) {
         placement.kind = PlacementKind::kNative;
-        placement.reason = to_string(std::get<program::LibraryCallStep>(step.action).call);
+        // A call does the work of the steps that it replaces.
+        for (const Step& instead : program.sequences[call_of(step).lowered].steps) {
+          const auto* launch = std::get_if<program::Launch>(&instead.action);
+          if (launch != nullptr) add_cost(placement, launch->kernel);
+        }
+        placement.reason = to_string(call_of(step).call);
       } else if (program::is_on_host(step)) {
         const auto* call = std::get_if<program::CustomCall>(&step.action);
         placement.kind = PlacementKind::kHost;

@@ -89,7 +89,9 @@ Result<PJRT_Device*> device_of(const ClientState& client, const PjrtCompileOptio
 
 PJRT_LoadedExecutable* finish(std::shared_ptr<ExecutableState> state, CompiledModule compiled) {
   state->steps = compiled.steps;
-  state->costs = {named("bytes accessed", static_cast<float>(compiled.steps.bytes)),
+  state->costs = {named("flops", static_cast<float>(compiled.steps.flops)),
+                  named("transcendentals", static_cast<float>(compiled.steps.transcendentals)),
+                  named("bytes accessed", static_cast<float>(compiled.steps.bytes)),
                   named("steps", static_cast<float>(compiled.steps.steps)),
                   named("steps on the host", static_cast<float>(compiled.steps.host_steps))};
   state->code_bytes = compiled.code_bytes;

@@ -8,8 +8,8 @@
 namespace tenon::pjrt {
 
 // The program as passed with its options and the kind of device, and its compiled form. A file of
-// version 1 ends before the compiled form.
-constexpr serial::Format kExecutableFormat = {"TNEX", "executable", 1, 2};
+// version 1 ends before the compiled form; version 2 has no flops.
+constexpr serial::Format kExecutableFormat = {"TNEX", "executable", 1, 3};
 
 struct Saved {
   std::string target;
@@ -24,6 +24,10 @@ struct Saved {
 template <class A>
 void serialize(A& a, serial::Of<A, StepSummary>& steps) {
   a(steps.steps, steps.host_steps, steps.bytes);
+  if constexpr (A::kReads) {
+    if (a.version() < 3) return;
+  }
+  a(steps.flops, steps.transcendentals);
 }
 template <class A>
 void serialize(A& a, serial::Of<A, Saved>& saved) {
