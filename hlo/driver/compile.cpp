@@ -388,8 +388,8 @@ class ProgramCompiler {
         placement.kind = PlacementKind::kNative;
         // A call does the work of the steps that it replaces.
         for (const Step& instead : program.sequences[call_of(step).lowered].steps) {
-          const auto* launch = std::get_if<program::Launch>(&instead.action);
-          if (launch != nullptr) add_cost(placement, launch->kernel);
+          const auto* replaced = std::get_if<program::Launch>(&instead.action);
+          if (replaced != nullptr) add_cost(placement, replaced->kernel);
         }
         placement.reason = to_string(call_of(step).call);
       } else if (program::is_on_host(step)) {
