@@ -28,7 +28,7 @@ struct LoadedModule {
   GpuCode code;  // Without its images.
   Module module = 0;
   std::vector<Function> functions;
-  std::unique_ptr<LoadedSegment> segment;  // Of a segment, which then has code and functions.
+  std::unique_ptr<GpuLoadedSegment> segment;  // Of a segment, which then has code and functions.
 };
 
 struct DeviceMemory {
@@ -98,8 +98,8 @@ class GpuDevice final : public backend::Device {
     }
     loaded->code.images.clear();
     if (loaded->code.is_segment()) {
-      loaded->segment = std::make_unique<LoadedSegment>(*context_, std::move(loaded->code),
-                                                        std::move(loaded->functions));
+      loaded->segment = std::make_unique<GpuLoadedSegment>(*context_, std::move(loaded->code),
+                                                           std::move(loaded->functions));
     }
     return modules_.add(std::move(loaded));
   }
@@ -284,7 +284,7 @@ class GpuDevice final : public backend::Device {
     return {};
   }
 
-  Status launch_segment(uint32_t queue, LoadedSegment& segment,
+  Status launch_segment(uint32_t queue, GpuLoadedSegment& segment,
                         const backend::KernelLaunch& launch) {
     const std::vector<int64_t>& sizes = segment.memories();
     if (launch.kernel != 0 || launch.buffers.size() != sizes.size() || !launch.scalars.empty()) {

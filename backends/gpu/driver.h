@@ -65,7 +65,7 @@ struct WorkLaunch {
   int64_t blocks = 1;
   uint32_t threads = 32;
   std::vector<uint64_t> arguments;
-  /// As in LaunchShape; the list outlives the Work.
+  /// As in LaunchShape; the list outlives the GpuWork.
   std::span<const int64_t> buffer_bytes;
 };
 
@@ -86,7 +86,7 @@ struct WorkChoice {
 };
 
 using WorkStep = std::variant<WorkLaunch, WorkLoop, WorkChoice>;
-struct Work {
+struct GpuWork {
   std::vector<std::vector<WorkStep>> sequences;  ///< The first is the entry.
 };
 
@@ -124,10 +124,10 @@ class Context {
                         std::span<const void* const> arguments, const volatile uint32_t* stop) = 0;
   /// Work that the GPU runs by itself, loops included, each time that the graph is launched.
   /// Errors: kUnimplemented: this driver has no such graphs; the caller gives the launches itself.
-  virtual Result<Graph> make_graph(const Work& work);
+  virtual Result<Graph> make_graph(const GpuWork& work);
   /// Gives the launches that follow other arguments and addresses; everything else of `work` is
   /// that of the graph. After an error the graph is only fit to be freed.
-  virtual Status update_graph(Graph graph, const Work& work);
+  virtual Status update_graph(Graph graph, const GpuWork& work);
   /// `stop` as for launch().
   virtual Status launch_graph(Stream stream, Graph graph, const volatile uint32_t* stop);
   /// The graph may still be running.
@@ -143,10 +143,10 @@ class Context {
   virtual void release(Event event) = 0;
 };
 
-inline Result<Graph> Context::make_graph(const Work& /*work*/) {
+inline Result<Graph> Context::make_graph(const GpuWork& /*work*/) {
   return unimplemented("this driver has no graphs");
 }
-inline Status Context::update_graph(Graph graph, const Work& /*work*/) {
+inline Status Context::update_graph(Graph graph, const GpuWork& /*work*/) {
   return invalid_argument("there is no graph {}", graph);
 }
 inline Status Context::launch_graph(Stream /*stream*/, Graph graph,

@@ -20,7 +20,7 @@ bool is_stopped(const volatile uint32_t* stop) { return stop != nullptr && *stop
 
 }  // namespace
 
-LoadedSegment::LoadedSegment(Context& context, GpuCode code, std::vector<Function> functions)
+GpuLoadedSegment::GpuLoadedSegment(Context& context, GpuCode code, std::vector<Function> functions)
     : context_(context), code_(std::move(code)), functions_(std::move(functions)) {
   size_t launches = 0;
   for (const auto& sequence : code_.segment.sequences) {
@@ -33,21 +33,21 @@ LoadedSegment::LoadedSegment(Context& context, GpuCode code, std::vector<Functio
   has_graphs_ = launches <= kMostLaunches && (pays_at_once_ || launches >= kLeastLaunches);
 }
 
-LoadedSegment::~LoadedSegment() {
+GpuLoadedSegment::~GpuLoadedSegment() {
   for (const Known& each : known_) context_.free_graph(each.graph);
 }
 
-int64_t LoadedSegment::graph_launches() const {
+int64_t GpuLoadedSegment::graph_launches() const {
   const std::lock_guard lock(mutex_);
   return graph_launches_;
 }
-int64_t LoadedSegment::kernel_launches() const {
+int64_t GpuLoadedSegment::kernel_launches() const {
   const std::lock_guard lock(mutex_);
   return kernel_launches_;
 }
 
-Status LoadedSegment::launch(Stream stream, const std::vector<Address>& memories,
-                             const volatile uint32_t* stop) {
+Status GpuLoadedSegment::launch(Stream stream, const std::vector<Address>& memories,
+                                const volatile uint32_t* stop) {
   const std::lock_guard lock(mutex_);
   ++calls_;
   if (has_graphs_ && (pays_at_once_ || calls_ > 1)) {
@@ -60,13 +60,13 @@ Status LoadedSegment::launch(Stream stream, const std::vector<Address>& memories
   return run(stream, work_on(memories), 0, stop);
 }
 
-Result<Graph> LoadedSegment::graph_for(const std::vector<Address>& memories) {
+Result<Graph> GpuLoadedSegment::graph_for(const std::vector<Address>& memories) {
   const auto known = std::ranges::find(known_, memories, &Known::memories);
   if (known != known_.end()) {
     known_.splice(known_.begin(), known_, known);
     return known->graph;
   }
-  const Work work = work_on(memories);
+  const GpuWork work = work_on(memories);
   if (known_.size() == kMostGraphs) {
     Known oldest = std::move(known_.back());
     known_.pop_back();
@@ -84,12 +84,12 @@ Result<Graph> LoadedSegment::graph_for(const std::vector<Address>& memories) {
   return made;
 }
 
-Work LoadedSegment::work_on(const std::vector<Address>& memories) const {
+GpuWork GpuLoadedSegment::work_on(const std::vector<Address>& memories) const {
   const auto address = [&](const SegmentPlace& place) -> Address {
     if (place.memory >= memories.size()) return 0;
     return memories[place.memory] + static_cast<uint64_t>(place.offset);
   };
-  Work work;
+  GpuWork work;
   for (const auto& sequence : code_.segment.sequences) {
     std::vector<WorkStep>& steps = work.sequences.emplace_back();
     for (const SegmentStep& step : sequence) {
@@ -113,16 +113,16 @@ Work LoadedSegment::work_on(const std::vector<Address>& memories) const {
 
 // --- Launch by launch
 
-Status LoadedSegment::run(Stream stream, const Work& work, uint32_t sequence,
-                          const volatile uint32_t* stop) {
+Status GpuLoadedSegment::run(Stream stream, const GpuWork& work, uint32_t sequence,
+                             const volatile uint32_t* stop) {
   for (const WorkStep& each : work.sequences[sequence]) {
     TENON_TRY(std::visit([&](const auto& it) { return step(stream, work, it, stop); }, each));
   }
   return {};
 }
 
-Status LoadedSegment::step(Stream stream, const Work& /*work*/, const WorkLaunch& launch,
-                           const volatile uint32_t* stop) {
+Status GpuLoadedSegment::step(Stream stream, const GpuWork& /*work*/, const WorkLaunch& launch,
+                              const volatile uint32_t* stop) {
   std::vector<const void*> arguments;
   arguments.reserve(launch.arguments.size());
   for (const uint64_t& each : launch.arguments) arguments.push_back(&each);
@@ -131,8 +131,8 @@ Status LoadedSegment::step(Stream stream, const Work& /*work*/, const WorkLaunch
                          {launch.blocks, launch.threads, launch.buffer_bytes}, arguments, stop);
 }
 
-Status LoadedSegment::step(Stream stream, const Work& work, const WorkLoop& loop,
-                           const volatile uint32_t* stop) {
+Status GpuLoadedSegment::step(Stream stream, const GpuWork& work, const WorkLoop& loop,
+                              const volatile uint32_t* stop) {
   while (true) {
     if (is_stopped(stop)) return stopped();
     TENON_TRY(run(stream, work, loop.condition, stop));
@@ -143,8 +143,8 @@ Status LoadedSegment::step(Stream stream, const Work& work, const WorkLoop& loop
   }
 }
 
-Status LoadedSegment::step(Stream stream, const Work& work, const WorkChoice& choice,
-                           const volatile uint32_t* stop) {
+Status GpuLoadedSegment::step(Stream stream, const GpuWork& work, const WorkChoice& choice,
+                              const volatile uint32_t* stop) {
   std::array<std::byte, sizeof(int32_t)> bytes{};
   TENON_TRY(read(stream, choice.index, std::span(bytes).first(choice.is_pred ? 1 : bytes.size())));
   int32_t index = 0;
@@ -153,7 +153,7 @@ Status LoadedSegment::step(Stream stream, const Work& work, const WorkChoice& ch
   return run(stream, work, choice.branches[chosen], stop);
 }
 
-Status LoadedSegment::read(Stream stream, Address from, std::span<std::byte> to) {
+Status GpuLoadedSegment::read(Stream stream, Address from, std::span<std::byte> to) {
   TENON_TRY(context_.copy_to_host(stream, to.data(), from, static_cast<int64_t>(to.size())));
   TENON_ASSIGN(const Event event, context_.record(stream));
   const Status done = context_.synchronize(event);

@@ -11,13 +11,13 @@
 namespace tenon::gpu {
 
 /// Thread-safety: all functions may be called from any thread.
-class LoadedSegment {
+class GpuLoadedSegment {
  public:
   /// `functions` are those of the kernels of `code`, a segment. The context must outlive this.
-  LoadedSegment(Context& context, GpuCode code, std::vector<Function> functions);
-  ~LoadedSegment();
-  LoadedSegment(const LoadedSegment&) = delete;
-  LoadedSegment& operator=(const LoadedSegment&) = delete;
+  GpuLoadedSegment(Context& context, GpuCode code, std::vector<Function> functions);
+  ~GpuLoadedSegment();
+  GpuLoadedSegment(const GpuLoadedSegment&) = delete;
+  GpuLoadedSegment& operator=(const GpuLoadedSegment&) = delete;
 
   /// The required bytes of each memory.
   const std::vector<int64_t>& memories() const { return code_.segment.memories; }
@@ -41,13 +41,14 @@ class LoadedSegment {
     Graph graph = 0;
   };
 
-  Work work_on(const std::vector<Address>& memories) const;
+  GpuWork work_on(const std::vector<Address>& memories) const;
   Result<Graph> graph_for(const std::vector<Address>& memories);
-  Status run(Stream stream, const Work& work, uint32_t sequence, const volatile uint32_t* stop);
-  Status step(Stream stream, const Work& work, const WorkLaunch& launch,
+  Status run(Stream stream, const GpuWork& work, uint32_t sequence, const volatile uint32_t* stop);
+  Status step(Stream stream, const GpuWork& work, const WorkLaunch& launch,
               const volatile uint32_t* stop);
-  Status step(Stream stream, const Work& work, const WorkLoop& loop, const volatile uint32_t* stop);
-  Status step(Stream stream, const Work& work, const WorkChoice& choice,
+  Status step(Stream stream, const GpuWork& work, const WorkLoop& loop,
+              const volatile uint32_t* stop);
+  Status step(Stream stream, const GpuWork& work, const WorkChoice& choice,
               const volatile uint32_t* stop);
   Status read(Stream stream, Address from, std::span<std::byte> to);
 

@@ -65,17 +65,17 @@ class CudaSegmentTest : public testing::Test {
     return address;
   }
 
-  std::unique_ptr<LoadedSegment> load(std::vector<std::vector<SegmentStep>> sequences) {
+  std::unique_ptr<GpuLoadedSegment> load(std::vector<std::vector<SegmentStep>> sequences) {
     GpuCode code;
     code.kernels.push_back({"add", 1, 1, {4}, {ElementType::kS32}});
     code.kernels.push_back({"less", 1, 1, {4, 1}, {ElementType::kS32}});
     code.kernels.push_back({"lose", 1, 1, {}, {}});
     code.segment = {{1024, 1024}, std::move(sequences)};
-    return std::make_unique<LoadedSegment>(*context, std::move(code), functions);
+    return std::make_unique<GpuLoadedSegment>(*context, std::move(code), functions);
   }
 
   // The numbers at `place` after a call of the segment there.
-  std::array<int32_t, 4> run(LoadedSegment& segment, size_t place) {
+  std::array<int32_t, 4> run(GpuLoadedSegment& segment, size_t place) {
     const Status given = segment.launch(stream, places[place], nullptr);
     EXPECT_TRUE(given.ok()) << given.message();
     std::array<std::byte, 1024> bytes{};

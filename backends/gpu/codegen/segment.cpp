@@ -34,9 +34,9 @@ kernel::Kernel copy_kernel(int64_t bytes) {
   return b.finish();
 }
 
-class SegmentMaker {
+class GpuSegmentMaker {
  public:
-  explicit SegmentMaker(const Program& program) : program_(program) {
+  explicit GpuSegmentMaker(const Program& program) : program_(program) {
     for (const kernel::Kernel& each : program.kernels) kernels_.push_back(&each);
   }
 
@@ -151,7 +151,7 @@ class SegmentMaker {
 
 Result<CompiledKernels> compile_segment(const backend::TargetInfo& target, const Program& program,
                                         Assembler& assembler) {
-  SegmentMaker maker(program);
+  GpuSegmentMaker maker(program);
   TENON_TRY(maker.run());
   TENON_ASSIGN(CompiledKernels compiled, compile(target, maker.kernels(), assembler));
   compiled.code.segment = maker.take();

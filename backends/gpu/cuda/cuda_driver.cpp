@@ -230,7 +230,7 @@ class CudaContext final : public Context {
         "launch a kernel");
   }
 
-  Result<Graph> make_graph(const Work& work) override {
+  Result<Graph> make_graph(const GpuWork& work) override {
     if (!api_.graphs) return unimplemented("the CUDA driver is too old for graphs with loops");
     const Current current(*this);
     TENON_TRY(current.status());
@@ -238,7 +238,7 @@ class CudaContext final : public Context {
     TENON_ASSIGN(auto graph, CudaGraph::make(api_, context_, conditions, work));
     return graphs_->add(std::move(graph));
   }
-  Status update_graph(Graph graph, const Work& work) override {
+  Status update_graph(Graph graph, const GpuWork& work) override {
     const Current current(*this);
     TENON_TRY(current.status());
     const auto found = graphs_->find(graph);
@@ -321,7 +321,7 @@ class CudaContext final : public Context {
 
   // The kernels that set conditions, loaded when the first work has a loop or a branch; null for
   // work without. The module is freed with the context.
-  Result<const CudaConditionKernels*> conditions_of(const Work& work) {
+  Result<const CudaConditionKernels*> conditions_of(const GpuWork& work) {
     const auto is_conditional = [](const WorkStep& step) {
       return !std::holds_alternative<WorkLaunch>(step);
     };

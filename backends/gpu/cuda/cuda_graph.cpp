@@ -85,7 +85,7 @@ Result<CudaConditionKernels> load_condition_kernels(const CudaApi& api) {
 // graph, each behind the one before; without, it only lists the kernels.
 class CudaGraph::Maker {
  public:
-  Maker(CudaGraph& made, const Work& work, CUcontext context)
+  Maker(CudaGraph& made, const GpuWork& work, CUcontext context)
       : made_(made), api_(*made.api_.graphs), work_(work), context_(context) {}
 
   Status run() {
@@ -192,7 +192,7 @@ class CudaGraph::Maker {
 
   CudaGraph& made_;
   const CudaGraphApi& api_;
-  const Work& work_;
+  const GpuWork& work_;
   const CUcontext context_;
   size_t next_condition_ = 0;
   std::vector<KernelNode> kernels_;
@@ -210,7 +210,7 @@ CudaKernelNode CudaGraph::params_of(const KernelNode& node, std::vector<void*>& 
 
 Result<std::unique_ptr<CudaGraph>> CudaGraph::make(const CudaApi& api, CUcontext context,
                                                    const CudaConditionKernels* conditions,
-                                                   const Work& work) {
+                                                   const GpuWork& work) {
   if (!api.graphs) return unimplemented("the CUDA driver is too old for graphs with loops");
   std::unique_ptr<CudaGraph> made(new CudaGraph(api, conditions));
   TENON_TRY(api.check(api.graphs->create(&made->graph_, 0), "make a graph"));
@@ -227,7 +227,7 @@ CudaGraph::~CudaGraph() {
   if (graph_ != nullptr) static_cast<void>(api_.graphs->destroy(graph_));
 }
 
-Status CudaGraph::update(const Work& work) {
+Status CudaGraph::update(const GpuWork& work) {
   Maker lister(*this, work, nullptr);
   TENON_TRY(lister.run());
   std::vector<KernelNode> wanted = lister.take();

@@ -31,14 +31,14 @@ class CudaGraph {
   /// `conditions` may be null if the work has no loops and no branches.
   static Result<std::unique_ptr<CudaGraph>> make(const CudaApi& api, CUcontext context,
                                                  const CudaConditionKernels* conditions,
-                                                 const Work& work);
+                                                 const GpuWork& work);
   /// The graph may be running: then it is freed when it is done.
   ~CudaGraph();
   CudaGraph(const CudaGraph&) = delete;
   CudaGraph& operator=(const CudaGraph&) = delete;
 
   /// Gives launches that follow the arguments of `work`; only those that differ cost time.
-  Status update(const Work& work);
+  Status update(const GpuWork& work);
   Status launch(CUstream stream);
 
  private:

@@ -80,14 +80,14 @@ struct LaunchArguments {
 };
 
 // A launch, and the work of a graph, as its queue runs them.
-struct KeptLaunch {
+struct SimQueuedLaunch {
   std::shared_ptr<const SimProgram> program;
   size_t kernel = 0;
   LaunchShape shape;  // Without its list of bytes.
   std::shared_ptr<const LaunchArguments> arguments;
 };
-struct KeptWork {
-  std::vector<std::vector<std::variant<KeptLaunch, WorkLoop, WorkChoice>>> sequences;
+struct SimQueuedWork {
+  std::vector<std::vector<std::variant<SimQueuedLaunch, WorkLoop, WorkChoice>>> sequences;
   std::vector<Pinned> pinned;
 };
 
@@ -155,16 +155,16 @@ class SimContext final : public Context {
   Status launch(Stream stream, Function function, const LaunchShape& shape,
                 std::span<const void* const> arguments, const volatile uint32_t* stop) override {
     TENON_ASSIGN(HostQueue* const queue, queue_of(stream));
-    TENON_ASSIGN(KeptLaunch kept, keep(function, shape, arguments));
+    TENON_ASSIGN(SimQueuedLaunch kept, keep(function, shape, arguments));
     queue->push([this, kept = std::move(kept), stop] { return run(kept, stop); });
     return {};
   }
 
-  Result<Graph> make_graph(const Work& work) override {
+  Result<Graph> make_graph(const GpuWork& work) override {
     TENON_ASSIGN(std::ignore, keep(work));
-    return graphs_.add(std::make_shared<Work>(work));
+    return graphs_.add(std::make_shared<GpuWork>(work));
   }
-  Status update_graph(Graph graph, const Work& work) override {
+  Status update_graph(Graph graph, const GpuWork& work) override {
     const auto found = graphs_.find(graph);
     if (found == nullptr) return nothing("graph", graph);
     *found = work;
@@ -228,9 +228,9 @@ class SimContext final : public Context {
     return {};
   }
 
-  Result<KeptLaunch> keep(Function function, const LaunchShape& shape,
-                          std::span<const void* const> arguments) const {
-    KeptLaunch kept;
+  Result<SimQueuedLaunch> keep(Function function, const LaunchShape& shape,
+                               std::span<const void* const> arguments) const {
+    SimQueuedLaunch kept;
     kept.program = modules_.find(function >> kIndexBits);
     kept.kernel = function & ((uint64_t{1} << kIndexBits) - 1);
     if (kept.program == nullptr || kept.kernel >= kept.program->image().kernels.size()) {
@@ -242,8 +242,8 @@ class SimContext final : public Context {
     return kept;
   }
 
-  Result<std::shared_ptr<const KeptWork>> keep(const Work& work) const {
-    auto kept = std::make_shared<KeptWork>();
+  Result<std::shared_ptr<const SimQueuedWork>> keep(const GpuWork& work) const {
+    auto kept = std::make_shared<SimQueuedWork>();
     for (const std::vector<WorkStep>& sequence : work.sequences) {
       auto& steps = kept->sequences.emplace_back();
       for (const WorkStep& step : sequence) {
@@ -251,7 +251,7 @@ class SimContext final : public Context {
           std::vector<const void*> arguments;
           for (const uint64_t& each : launch->arguments) arguments.push_back(&each);
           const LaunchShape shape = {launch->blocks, launch->threads, launch->buffer_bytes};
-          TENON_ASSIGN(KeptLaunch made, keep(launch->function, shape, arguments));
+          TENON_ASSIGN(SimQueuedLaunch made, keep(launch->function, shape, arguments));
           steps.emplace_back(std::move(made));
         } else if (const auto* loop = std::get_if<WorkLoop>(&step)) {
           kept->pinned.push_back(memory_.find(loop->predicate));
@@ -267,7 +267,7 @@ class SimContext final : public Context {
 
   // --- On the stream's thread
 
-  Status run(const KeptLaunch& kept, const volatile uint32_t* stop) const {
+  Status run(const SimQueuedLaunch& kept, const volatile uint32_t* stop) const {
     SimLaunch launch;
     launch.kernel = kept.kernel;
     launch.shape = kept.shape;
@@ -277,9 +277,9 @@ class SimContext final : public Context {
     return simulate(*kept.program, launch);
   }
 
-  Status run(const KeptWork& work, uint32_t sequence, const volatile uint32_t* stop) const {
+  Status run(const SimQueuedWork& work, uint32_t sequence, const volatile uint32_t* stop) const {
     for (const auto& step : work.sequences[sequence]) {
-      if (const auto* launch = std::get_if<KeptLaunch>(&step)) {
+      if (const auto* launch = std::get_if<SimQueuedLaunch>(&step)) {
         TENON_TRY(run(*launch, stop));
       } else if (const auto* loop = std::get_if<WorkLoop>(&step)) {
         TENON_TRY(run(work, *loop, stop));
@@ -290,7 +290,7 @@ class SimContext final : public Context {
     return {};
   }
 
-  Status run(const KeptWork& work, const WorkLoop& loop, const volatile uint32_t* stop) const {
+  Status run(const SimQueuedWork& work, const WorkLoop& loop, const volatile uint32_t* stop) const {
     const std::byte* const predicate = pointer_of(loop.predicate);
     while (true) {
       if ((stop != nullptr && *stop != 0) || closing_ != 0) {
@@ -346,7 +346,7 @@ class SimContext final : public Context {
   SimHeap memory_;
   Handles<const SimProgram> modules_;
   Handles<HostEvent> events_;
-  Handles<Work> graphs_;
+  Handles<GpuWork> graphs_;
   std::vector<std::unique_ptr<HostQueue>> streams_;
 };
 
