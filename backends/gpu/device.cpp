@@ -75,8 +75,12 @@ std::span<const std::byte> shortest(std::span<const std::byte> pattern) {
 
 class GpuDevice final : public backend::Device {
  public:
-  GpuDevice(std::string name, std::unique_ptr<Context> context, std::vector<Stream> streams)
-      : name_(std::move(name)), context_(std::move(context)), streams_(std::move(streams)) {}
+  GpuDevice(std::string name, std::unique_ptr<Context> context, std::vector<Stream> streams,
+            bool graphs)
+      : name_(std::move(name)),
+        context_(std::move(context)),
+        streams_(std::move(streams)),
+        graphs_(graphs) {}
 
   Result<ModuleHandle> load(std::string_view binary, backend::Kernels kernels) override {
     TENON_TRY(check());
@@ -99,7 +103,7 @@ class GpuDevice final : public backend::Device {
     loaded->code.images.clear();
     if (loaded->code.is_segment()) {
       loaded->segment = std::make_unique<GpuLoadedSegment>(*context_, std::move(loaded->code),
-                                                           std::move(loaded->functions));
+                                                           std::move(loaded->functions), graphs_);
     }
     return modules_.add(std::move(loaded));
   }
@@ -337,6 +341,7 @@ class GpuDevice final : public backend::Device {
   const std::string name_;
   const std::unique_ptr<Context> context_;
   const std::vector<Stream> streams_;  // By queue.
+  const bool graphs_;
   std::atomic<int64_t> used_ = 0;
   std::atomic<int64_t> launches_ = 0;
   std::atomic<bool> is_lost_ = false;
@@ -350,12 +355,14 @@ class GpuDevice final : public backend::Device {
 }  // namespace
 
 Result<std::unique_ptr<backend::Device>> make_gpu_device(std::string name,
-                                                         std::unique_ptr<Context> context) {
+                                                         std::unique_ptr<Context> context,
+                                                         bool graphs) {
   std::vector<Stream> streams;
   for (uint32_t i = 0; i < kQueues; ++i) {
     TENON_ASSIGN(streams.emplace_back(), context->create_stream());
   }
-  return std::make_unique<GpuDevice>(std::move(name), std::move(context), std::move(streams));
+  return std::make_unique<GpuDevice>(std::move(name), std::move(context), std::move(streams),
+                                     graphs);
 }
 
 }  // namespace tenon::gpu

@@ -80,7 +80,9 @@ class GpuBackend final : public Backend {
 
   Result<std::unique_ptr<Device>> open(size_t index) override {
     TENON_ASSIGN(auto context, driver_->open(index));
-    return gpu::make_gpu_device(fmt::format("{}:{}", name_, index), std::move(context));
+    const char* const graphs = std::getenv("TENON_GPU_GRAPHS");
+    return gpu::make_gpu_device(fmt::format("{}:{}", name_, index), std::move(context),
+                                graphs == nullptr || graphs != std::string_view("0"));
   }
 
   Result<Compiled> compile(const TargetInfo& target, Kernels kernels) override {

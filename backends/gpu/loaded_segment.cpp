@@ -20,7 +20,8 @@ bool is_stopped(const volatile uint32_t* stop) { return stop != nullptr && *stop
 
 }  // namespace
 
-GpuLoadedSegment::GpuLoadedSegment(Context& context, GpuCode code, std::vector<Function> functions)
+GpuLoadedSegment::GpuLoadedSegment(Context& context, GpuCode code, std::vector<Function> functions,
+                                   bool graphs)
     : context_(context), code_(std::move(code)), functions_(std::move(functions)) {
   size_t launches = 0;
   for (const auto& sequence : code_.segment.sequences) {
@@ -30,7 +31,8 @@ GpuLoadedSegment::GpuLoadedSegment(Context& context, GpuCode code, std::vector<F
       pays_at_once_ |= !is_launch;
     }
   }
-  has_graphs_ = launches <= kMostLaunches && (pays_at_once_ || launches >= kLeastLaunches);
+  has_graphs_ =
+      graphs && launches <= kMostLaunches && (pays_at_once_ || launches >= kLeastLaunches);
 }
 
 GpuLoadedSegment::~GpuLoadedSegment() {

@@ -13,8 +13,10 @@ namespace tenon::gpu {
 /// Thread-safety: all functions may be called from any thread.
 class GpuLoadedSegment {
  public:
-  /// `functions` are those of the kernels of `code`, a segment. The context must outlive this.
-  GpuLoadedSegment(Context& context, GpuCode code, std::vector<Function> functions);
+  /// `functions` are those of the kernels of `code`, a segment. Without `graphs`, its launches are
+  /// given one by one. The context must outlive this.
+  GpuLoadedSegment(Context& context, GpuCode code, std::vector<Function> functions,
+                   bool graphs = true);
   ~GpuLoadedSegment();
   GpuLoadedSegment(const GpuLoadedSegment&) = delete;
   GpuLoadedSegment& operator=(const GpuLoadedSegment&) = delete;

@@ -71,7 +71,7 @@ class CudaSegmentTest : public testing::Test {
     code.kernels.push_back({"less", 1, 1, {4, 1}, {ElementType::kS32}});
     code.kernels.push_back({"lose", 1, 1, {}, {}});
     code.segment = {{1024, 1024}, std::move(sequences)};
-    return std::make_unique<GpuLoadedSegment>(*context, std::move(code), functions);
+    return std::make_unique<GpuLoadedSegment>(*context, std::move(code), functions, has_graphs);
   }
 
   // The numbers at `place` after a call of the segment there.
@@ -85,6 +85,7 @@ class CudaSegmentTest : public testing::Test {
     return numbers;
   }
 
+  bool has_graphs = true;
   std::unique_ptr<Context> context;
   Stream stream = 0;
   std::vector<Function> functions;
@@ -202,6 +203,15 @@ TEST_F(CudaSegmentTest, AnOldDriverGetsTheLaunches) {
   const auto endless = load({{SegmentLoop{1, 2, pred(0)}}, {less(number(0), pred(0), 1)}, {}});
   const uint32_t stop = 1;
   EXPECT_EQ(endless->launch(stream, places[1], &stop).code(), ErrorCode::kCancelled);
+}
+
+// TENON_GPU_GRAPHS=0 has the same results.
+TEST_F(CudaSegmentTest, GraphsCanBeSwitchedOff) {
+  open(TENON_TEST_CUDA_DRIVER);
+  has_graphs = false;
+  const auto segment = load(nested_loops());
+  EXPECT_EQ(run(*segment, 0), (Numbers{95, 27, 0, 0}));
+  EXPECT_EQ(segment->graph_launches(), 0);
 }
 
 TEST_F(CudaSegmentTest, ALostGpuIsAnError) {
