@@ -48,6 +48,11 @@ int64_t GpuLoadedSegment::kernel_launches() const {
   return kernel_launches_;
 }
 
+Status GpuLoadedSegment::refusal() const {
+  const std::lock_guard lock(mutex_);
+  return refusal_;
+}
+
 Status GpuLoadedSegment::launch(Stream stream, const std::vector<Address>& memories,
                                 const volatile uint32_t* stop) {
   const std::lock_guard lock(mutex_);
@@ -58,6 +63,7 @@ Status GpuLoadedSegment::launch(Stream stream, const std::vector<Address>& memor
     if (given.ok()) ++graph_launches_;
     if (given.ok() || given.code() == ErrorCode::kUnavailable) return given;
     has_graphs_ = false;  // What fails once is not tried again: no work has been given.
+    refusal_ = std::move(given);
   }
   return run(stream, work_on(memories), 0, stop);
 }

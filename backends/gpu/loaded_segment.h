@@ -36,6 +36,8 @@ class GpuLoadedSegment {
   /// Launches of graphs and of single kernels so far.
   int64_t graph_launches() const;
   int64_t kernel_launches() const;
+  /// The error for which launches are given one by one since; OK if there was none.
+  Status refusal() const;
 
  private:
   struct Known {
@@ -60,6 +62,7 @@ class GpuLoadedSegment {
   bool pays_at_once_ = false;  // Whether a graph pays at the first call.
   bool has_graphs_ = true;     // Whether graphs pay at all, and the driver makes them.
   mutable std::mutex mutex_;
+  Status refusal_;
   std::list<Known> known_;  // The last used first.
   int64_t calls_ = 0;
   int64_t graph_launches_ = 0;

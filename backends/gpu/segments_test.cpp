@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string>
 
+#include "backends/gpu/codegen/nvptx.h"
 #include "backends/gpu/codegen/segment.h"
 #include "backends/gpu/cuda/cuda_driver.h"
 #include "backends/gpu/cuda/cuda_graph.h"
@@ -200,6 +201,7 @@ TEST_F(CudaSegmentTest, AnOldDriverGetsTheLaunches) {
   EXPECT_EQ(run(*segment, 0), (Numbers{95, 27, 0, 0}));
   EXPECT_EQ(segment->graph_launches(), 0);
   EXPECT_EQ(segment->kernel_launches(), 1 + 10 + 9 * (2 + 4 + 3 * 2));
+  EXPECT_EQ(segment->refusal().code(), ErrorCode::kUnimplemented);
   const auto endless = load({{SegmentLoop{1, 2, pred(0)}}, {less(number(0), pred(0), 1)}, {}});
   const uint32_t stop = 1;
   EXPECT_EQ(endless->launch(stream, places[1], &stop).code(), ErrorCode::kCancelled);
@@ -249,6 +251,89 @@ TEST_F(CudaSegmentTest, TheTestDriverChecksGraphs) {
   EXPECT_EQ(api.graphs->destroy_executable(executable), CUDA_SUCCESS);
   EXPECT_EQ(api.graphs->destroy(graph), CUDA_SUCCESS);
   EXPECT_EQ(api.destroy_context(cuda), CUDA_SUCCESS);
+}
+
+// --- Compiled segments, on a GPU if this machine has one
+
+// A segment of a Program, loaded on the first GPU.
+class OnThisMachine : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto chips = driver->chips();
+    if (!chips) GTEST_SKIP() << chips.error().message();
+    capability = (*chips)[0].compute_capability;
+    context = driver->open(0).value();
+    stream = context->create_stream().value();
+  }
+
+  std::unique_ptr<GpuLoadedSegment> load(const program::Program& program) {
+    PtxAssembler assembler(capability);
+    CompiledKernels made = compile_segment(target_of_gpu(capability), program, assembler).value();
+    Result<Module> module = internal_error("no image");
+    for (const std::string& image : made.code.images) {
+      if (!module) module = context->load(image);
+    }
+    EXPECT_TRUE(module) << module.error().message();
+    std::vector<Function> functions;
+    for (const GpuKernelCode& each : made.code.kernels) {
+      functions.push_back(context->function(*module, each.symbol).value());
+    }
+    return std::make_unique<GpuLoadedSegment>(*context, std::move(made.code), std::move(functions));
+  }
+
+  // Four floats: the result for x, in memory of the call's own.
+  std::vector<float> run(GpuLoadedSegment& segment, float x) {
+    std::vector<Address> memories;
+    for (const int64_t bytes : segment.memories()) {
+      memories.push_back(context->allocate(bytes).value());
+    }
+    const std::array<float, 4> from = {x, x, x, x};
+    std::vector<float> to(4);
+    EXPECT_TRUE(
+        context->copy_to_device(stream, memories[0], std::as_bytes(std::span(from)).data(), 16)
+            .ok());
+    const Status given = segment.launch(stream, memories, nullptr);
+    EXPECT_TRUE(given.ok()) << given.message();
+    EXPECT_TRUE(
+        context->copy_to_host(stream, std::as_writable_bytes(std::span(to)).data(), memories[1], 16)
+            .ok());
+    const Event done = context->record(stream).value();
+    const Status outcome = context->synchronize(done);
+    EXPECT_TRUE(outcome.ok()) << outcome.message();
+    context->release(done);
+    return to;
+  }
+
+  std::unique_ptr<Driver> driver = make_cuda_driver();
+  std::unique_ptr<Context> context;
+  Stream stream = 0;
+  int32_t capability = 0;
+};
+
+// Seven sets of addresses: four graphs are made, and then changed.
+TEST_F(OnThisMachine, LoopsAndBranchesAreGraphs) {
+  const program::Program program = program::testing::control_flow();
+  const auto segment = load(program);
+  for (const float x : {3.0F, 20.0F, 1.0F, 0.001F, 5.0F, 7.0F, 12.0F}) {
+    const std::vector<Literal> arguments = {program::testing::four(x)};
+    const Literal expected = (*program::ProgramInterpreter(program).run(arguments))[0];
+    std::vector<float> numbers(4);
+    std::memcpy(numbers.data(), expected.data().data(), 16);
+    EXPECT_EQ(run(*segment, x), numbers) << x;
+  }
+  EXPECT_EQ(segment->graph_launches(), 7) << segment->refusal().message();
+}
+
+TEST_F(OnThisMachine, LaunchesAreGraphs) {
+  program::Program program = program::testing::twice();
+  auto& steps = program.sequences[0].steps;
+  for (int i = 0; i < 8; ++i) steps.push_back(steps[1]);
+  program::find_dependencies(program);
+  const auto segment = load(program);
+  for (const float x : {1.0F, 2.0F, 3.0F, 4.0F, 5.0F, 6.0F, 7.0F}) {
+    EXPECT_EQ(run(*segment, x), (std::vector<float>(4, 3 * x)));
+  }
+  EXPECT_EQ(segment->graph_launches(), 6) << segment->refusal().message();
 }
 
 // --- Compiled segments, on the simulator
