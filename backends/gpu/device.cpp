@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "backends/gpu/codegen/code.h"
+#include "backends/gpu/loaded_segment.h"
 #include "core/backend/in_process/host_device.h"
 #include "core/base/waiting.h"
 
@@ -27,6 +28,7 @@ struct LoadedModule {
   GpuCode code;  // Without its images.
   Module module = 0;
   std::vector<Function> functions;
+  std::unique_ptr<GpuLoadedSegment> segment;  // Of a segment, which then has code and functions.
 };
 
 struct DeviceMemory {
@@ -73,18 +75,23 @@ std::span<const std::byte> shortest(std::span<const std::byte> pattern) {
 
 class GpuDevice final : public backend::Device {
  public:
-  GpuDevice(std::string name, std::unique_ptr<Context> context, std::vector<Stream> streams)
-      : name_(std::move(name)), context_(std::move(context)), streams_(std::move(streams)) {}
+  GpuDevice(std::string name, std::unique_ptr<Context> context, std::vector<Stream> streams,
+            bool graphs)
+      : name_(std::move(name)),
+        context_(std::move(context)),
+        streams_(std::move(streams)),
+        graphs_(graphs) {}
 
   Result<ModuleHandle> load(std::string_view binary, backend::Kernels kernels) override {
     TENON_TRY(check());
     auto loaded = std::make_shared<LoadedModule>();
     TENON_ASSIGN(loaded->code, load_code(binary));
-    if (loaded->code.kernels.size() != kernels.size()) {
+    const size_t launched = loaded->code.is_segment() ? 0 : loaded->code.kernels.size();
+    if (launched != kernels.size()) {
       return tl::make_unexpected(
           rule_violation("B14", "the binary has a different number of kernels"));
     }
-    if (!kernels.empty()) {
+    if (!loaded->code.kernels.empty()) {
       TENON_ASSIGN(loaded->module, load(loaded->code.images));
       for (const GpuKernelCode& each : loaded->code.kernels) {
         auto function = heard(context_->function(loaded->module, each.symbol));
@@ -94,12 +101,17 @@ class GpuDevice final : public backend::Device {
       }
     }
     loaded->code.images.clear();
+    if (loaded->code.is_segment()) {
+      loaded->segment = std::make_unique<GpuLoadedSegment>(*context_, std::move(loaded->code),
+                                                           std::move(loaded->functions), graphs_);
+    }
     return modules_.add(std::move(loaded));
   }
 
   void unload(ModuleHandle module) override {
     const auto loaded = modules_.take(module);
     if (loaded == nullptr || loaded->module == 0) return;
+    loaded->segment = nullptr;
     static_cast<void>(heard(context_->unload(loaded->module)));
   }
 
@@ -160,6 +172,8 @@ class GpuDevice final : public backend::Device {
   Status launch(uint32_t queue, const backend::KernelLaunch& launch) override {
     TENON_TRY(check_queue(queue));
     const auto loaded = modules_.find(launch.module);
+    if (loaded != nullptr && loaded->segment)
+      return launch_segment(queue, *loaded->segment, launch);
     if (loaded == nullptr || launch.kernel >= loaded->code.kernels.size()) {
       return rule_violation("B14", "a launch of a kernel that is not loaded");
     }
@@ -274,6 +288,21 @@ class GpuDevice final : public backend::Device {
     return {};
   }
 
+  Status launch_segment(uint32_t queue, GpuLoadedSegment& segment,
+                        const backend::KernelLaunch& launch) {
+    const std::vector<int64_t>& sizes = segment.memories();
+    if (launch.kernel != 0 || launch.buffers.size() != sizes.size() || !launch.scalars.empty()) {
+      return rule_violation("B21", fmt::format("the segment takes {} buffers", sizes.size()));
+    }
+    std::vector<Address> memories;
+    memories.reserve(sizes.size());
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      TENON_ASSIGN(memories.emplace_back(), address_of(launch.buffers[i], sizes[i]));
+    }
+    ++launches_;
+    return heard(segment.launch(streams_[queue], memories, launch.stop));
+  }
+
   // The module of the first image that the driver accepts, or the error for the last one.
   Result<Module> load(const std::vector<std::string>& images) {
     Result<Module> module = internal_error("gpu: the code has no image");
@@ -312,6 +341,7 @@ class GpuDevice final : public backend::Device {
   const std::string name_;
   const std::unique_ptr<Context> context_;
   const std::vector<Stream> streams_;  // By queue.
+  const bool graphs_;
   std::atomic<int64_t> used_ = 0;
   std::atomic<int64_t> launches_ = 0;
   std::atomic<bool> is_lost_ = false;
@@ -325,12 +355,14 @@ class GpuDevice final : public backend::Device {
 }  // namespace
 
 Result<std::unique_ptr<backend::Device>> make_gpu_device(std::string name,
-                                                         std::unique_ptr<Context> context) {
+                                                         std::unique_ptr<Context> context,
+                                                         bool graphs) {
   std::vector<Stream> streams;
   for (uint32_t i = 0; i < kQueues; ++i) {
     TENON_ASSIGN(streams.emplace_back(), context->create_stream());
   }
-  return std::make_unique<GpuDevice>(std::move(name), std::move(context), std::move(streams));
+  return std::make_unique<GpuDevice>(std::move(name), std::move(context), std::move(streams),
+                                     graphs);
 }
 
 }  // namespace tenon::gpu

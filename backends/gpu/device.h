@@ -15,9 +15,11 @@ constexpr int64_t kBufferAlignment = 256;
 /// GPUs have engines of their own.
 constexpr uint32_t kQueues = 3;
 
-/// `name` is for messages. Loads binaries of save(Code) (code.h). The device is lost once the
-/// context returns kUnavailable (B12). Thread-safety: rule B7.
+/// `name` is for messages. `graphs`: whether segments may become graphs. Loads binaries of
+/// save(Code) (code.h). The device is lost once the context returns kUnavailable (B12).
+/// Thread-safety: rule B7.
 Result<std::unique_ptr<backend::Device>> make_gpu_device(std::string name,
-                                                         std::unique_ptr<Context> context);
+                                                         std::unique_ptr<Context> context,
+                                                         bool graphs = true);
 
 }  // namespace tenon::gpu

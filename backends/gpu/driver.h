@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "core/base/status.h"
@@ -23,6 +24,7 @@ using Stream = uint64_t;
 using Event = uint64_t;
 using Module = uint64_t;
 using Function = uint64_t;
+using Graph = uint64_t;
 
 struct GpuChip {
   std::string name;                ///< "NVIDIA H200"
@@ -55,6 +57,46 @@ constexpr Grid grid_of(int64_t blocks) {
   return {static_cast<uint32_t>((blocks + rows - 1) / rows), static_cast<uint32_t>(rows)};
 }
 
+// --- Work of several launches, with loops and branches
+
+/// A launch with its arguments, each in the low bytes of a value.
+struct WorkLaunch {
+  Function function = 0;
+  int64_t blocks = 1;
+  uint32_t threads = 32;
+  std::vector<uint64_t> arguments;
+  /// As in LaunchShape; the list outlives the GpuWork.
+  std::span<const int64_t> buffer_bytes;
+};
+
+/// Runs sequence `condition`; while that leaves an odd byte at `predicate`, runs `body` and
+/// `condition` again.
+struct WorkLoop {
+  uint32_t condition = 0;
+  uint32_t body = 0;
+  Address predicate = 0;
+};
+
+/// Runs one of the branches. A pred, one byte, chooses branch 0 if it is true, else branch 1; an
+/// s32 chooses the branch of that number, and the last one if there is none.
+struct WorkChoice {
+  Address index = 0;
+  bool is_pred = false;
+  std::vector<uint32_t> branches;
+};
+
+using WorkStep = std::variant<WorkLaunch, WorkLoop, WorkChoice>;
+struct GpuWork {
+  std::vector<std::vector<WorkStep>> sequences;  ///< The first is the entry.
+};
+
+/// The branch that a WorkChoice of `count` branches runs.
+constexpr uint32_t chosen_branch(bool is_pred, int32_t index, size_t count) {
+  const auto last = static_cast<uint32_t>(count - 1);
+  if (is_pred) return index != 0 ? 0 : 1;
+  return index < 0 || static_cast<uint32_t>(index) > last ? last : static_cast<uint32_t>(index);
+}
+
 /// An open GPU. The destructor waits for running work and releases everything.
 class Context {
  public:
@@ -80,6 +122,16 @@ class Context {
   /// not 0, the driver ends the work early if it can (B27).
   virtual Status launch(Stream stream, Function function, const LaunchShape& shape,
                         std::span<const void* const> arguments, const volatile uint32_t* stop) = 0;
+  /// Work that the GPU runs by itself, loops included, each time that the graph is launched.
+  /// Errors: kUnimplemented: this driver has no such graphs; the caller gives the launches itself.
+  virtual Result<Graph> make_graph(const GpuWork& work);
+  /// Gives the launches that follow other arguments and addresses; everything else of `work` is
+  /// that of the graph. After an error the graph is only fit to be freed.
+  virtual Status update_graph(Graph graph, const GpuWork& work);
+  /// `stop` as for launch().
+  virtual Status launch_graph(Stream stream, Graph graph, const volatile uint32_t* stop);
+  /// The graph may still be running.
+  virtual void free_graph(Graph graph);
   virtual Result<Event> record(Stream stream) = 0;
   virtual Status wait(Stream stream, Event event) = 0;
   /// Whether the work before the event is done; returns an error of that work.
@@ -90,6 +142,18 @@ class Context {
   virtual Result<double> seconds(Event event) = 0;
   virtual void release(Event event) = 0;
 };
+
+inline Result<Graph> Context::make_graph(const GpuWork& /*work*/) {
+  return unimplemented("this driver has no graphs");
+}
+inline Status Context::update_graph(Graph graph, const GpuWork& /*work*/) {
+  return invalid_argument("there is no graph {}", graph);
+}
+inline Status Context::launch_graph(Stream /*stream*/, Graph graph,
+                                    const volatile uint32_t* /*stop*/) {
+  return invalid_argument("there is no graph {}", graph);
+}
+inline void Context::free_graph(Graph /*graph*/) {}
 
 class Driver {
  public:

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -109,6 +110,44 @@ static_assert(
     is(cuEventCreate, &CudaApi::create_event) && is(cuEventDestroy, &CudaApi::destroy_event) &&
     is(cuEventRecord, &CudaApi::record) && is(cuEventQuery, &CudaApi::query) &&
     is(cuEventSynchronize, &CudaApi::synchronize) && is(cuEventElapsedTime, &CudaApi::elapsed));
+
+static_assert(same_layout<ours::CUgraph, CUgraph> && same_layout<ours::CUgraphNode, CUgraphNode> &&
+              same_layout<ours::CUgraphExec, CUgraphExec>);
+#if CUDA_VERSION >= 12040
+// Our structs of graphs lie in memory as the toolkit's.
+using tenon::gpu::CudaConditionalNode;
+using tenon::gpu::CudaGraphApi;
+using tenon::gpu::CudaKernelNode;
+using tenon::gpu::CudaNodeParams;
+static_assert(sizeof(CudaKernelNode) == sizeof(CUDA_KERNEL_NODE_PARAMS_v2) &&
+              offsetof(CudaKernelNode, grid) == offsetof(CUDA_KERNEL_NODE_PARAMS_v2, gridDimX) &&
+              offsetof(CudaKernelNode, block) == offsetof(CUDA_KERNEL_NODE_PARAMS_v2, blockDimX) &&
+              offsetof(CudaKernelNode, arguments) ==
+                  offsetof(CUDA_KERNEL_NODE_PARAMS_v2, kernelParams) &&
+              offsetof(CudaKernelNode, context) == offsetof(CUDA_KERNEL_NODE_PARAMS_v2, ctx));
+static_assert(sizeof(CudaConditionalNode) == sizeof(CUDA_CONDITIONAL_NODE_PARAMS) &&
+              offsetof(CudaConditionalNode, type) == offsetof(CUDA_CONDITIONAL_NODE_PARAMS, type) &&
+              offsetof(CudaConditionalNode, graphs) ==
+                  offsetof(CUDA_CONDITIONAL_NODE_PARAMS, phGraph_out) &&
+              offsetof(CudaConditionalNode, context) ==
+                  offsetof(CUDA_CONDITIONAL_NODE_PARAMS, ctx));
+static_assert(sizeof(CudaNodeParams) == sizeof(CUgraphNodeParams) &&
+              offsetof(CudaNodeParams, conditional) == offsetof(CUgraphNodeParams, conditional) &&
+              offsetof(CudaNodeParams, zero) == offsetof(CUgraphNodeParams, reserved2));
+static_assert(int{CudaNodeParams::kConditional} == int{CU_GRAPH_NODE_TYPE_CONDITIONAL} &&
+              int{tenon::gpu::kCudaIf} == int{CU_GRAPH_COND_TYPE_IF} &&
+              int{tenon::gpu::kCudaWhile} == int{CU_GRAPH_COND_TYPE_WHILE});
+template <class F>
+constexpr bool is_of_graphs(F* /*declared*/, F* CudaGraphApi::* /*member*/) {
+  return true;
+}
+static_assert(is_of_graphs(cuGraphCreate, &CudaGraphApi::create) &&
+              is_of_graphs(cuGraphDestroy, &CudaGraphApi::destroy) &&
+              is_of_graphs(cuGraphConditionalHandleCreate, &CudaGraphApi::create_condition) &&
+              is_of_graphs(cuGraphInstantiate, &CudaGraphApi::instantiate) &&
+              is_of_graphs(cuGraphLaunch, &CudaGraphApi::launch) &&
+              is_of_graphs(cuGraphExecDestroy, &CudaGraphApi::destroy_executable));
+#endif
 }  // namespace
 #endif
 

@@ -7,6 +7,7 @@
 
 #include "backends/gpu/codegen/compile.h"
 #include "backends/gpu/codegen/nvptx.h"
+#include "backends/gpu/codegen/segment.h"
 #include "backends/gpu/cuda/cuda_driver.h"
 #include "backends/gpu/device.h"
 #include "backends/gpu/simulator/driver.h"
@@ -79,7 +80,9 @@ class GpuBackend final : public Backend {
 
   Result<std::unique_ptr<Device>> open(size_t index) override {
     TENON_ASSIGN(auto context, driver_->open(index));
-    return gpu::make_gpu_device(fmt::format("{}:{}", name_, index), std::move(context));
+    const char* const graphs = std::getenv("TENON_GPU_GRAPHS");
+    return gpu::make_gpu_device(fmt::format("{}:{}", name_, index), std::move(context),
+                                graphs == nullptr || graphs != std::string_view("0"));
   }
 
   Result<Compiled> compile(const TargetInfo& target, Kernels kernels) override {
@@ -88,6 +91,17 @@ class GpuBackend final : public Backend {
     TENON_ASSIGN(gpu::CompiledKernels compiled, gpu::compile(target, kernels, *assembler));
     if (!compiled.declined.empty()) return Compiled{"", std::move(compiled.declined)};
     return Compiled{gpu::save(compiled.code), {}};
+  }
+
+  bool takes_segments() const override { return true; }
+  Result<std::string> compile_segment(const TargetInfo& target,
+                                      const program::Program& segment) override {
+    TENON_ASSIGN(const int32_t compute_capability, compute_capability_of(target));
+    const std::unique_ptr<gpu::Assembler> assembler = assembler_(compute_capability);
+    TENON_ASSIGN(const gpu::CompiledKernels compiled,
+                 gpu::compile_segment(target, segment, *assembler));
+    if (compiled.declined.empty()) return gpu::save(compiled.code);
+    return unimplemented("{}", compiled.declined[0].text);
   }
 
  private:

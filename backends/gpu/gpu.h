@@ -11,7 +11,8 @@
 namespace tenon::backend {
 
 /// The GPUs of the machine, `gpu:0` …; if there are none, devices() returns the reason. The driver
-/// is loaded at the first use; `library` is the CUDA driver's.
+/// is loaded at the first use; `library` is the CUDA driver's. With TENON_GPU_GRAPHS=0, devices of
+/// this backend and of the simulator's get segments launch by launch.
 std::unique_ptr<Backend> make_gpu_backend(const std::string& library = "libcuda.so.1");
 
 struct GpuSimConfig {

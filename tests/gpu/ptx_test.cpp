@@ -22,8 +22,9 @@ namespace {
 constexpr int32_t kChips[] = {75, 80, 90};
 constexpr int64_t kMostRegisters = 128;  // 512 threads of a multiprocessor's 65,536.
 
-// The PTX of a program's kernels; ptxas is disabled meanwhile.
-std::string ptx_of_program(const std::string& path, int32_t chip) {
+// The PTX of a program's kernels: of those that are launched alone, and of each segment. ptxas is
+// disabled meanwhile.
+std::vector<std::string> texts_of_program(const std::string& path, int32_t chip) {
   setenv("TENON_PTXAS", "/nowhere/ptxas", 1);
   const auto backend = backend::make_gpu_backend();
   const auto module = hlo::import_module(read_file(path).value(), path);
@@ -31,9 +32,22 @@ std::string ptx_of_program(const std::string& path, int32_t chip) {
   const auto made = hlo::compile(**module, *backend, target_of_gpu(chip), {.strict = true});
   unsetenv("TENON_PTXAS");
   EXPECT_TRUE(made) << made.error().to_string();
-  const auto code = load_code(made->compiled.binary);
-  EXPECT_TRUE(code) << code.error().to_string();
-  return code->images.at(0);
+  std::vector<std::string> binaries;
+  if (!made->compiled.binary.empty()) binaries.push_back(made->compiled.binary);
+  for (const auto& segment : made->compiled.segments) binaries.push_back(segment.binary);
+  std::vector<std::string> texts;
+  for (const std::string& binary : binaries) {
+    const auto code = load_code(binary);
+    EXPECT_TRUE(code) << code.error().to_string();
+    texts.push_back(code->images.at(0));
+  }
+  return texts;
+}
+
+std::string ptx_of_program(const std::string& path, int32_t chip) {
+  const std::vector<std::string> texts = texts_of_program(path, chip);
+  EXPECT_EQ(texts.size(), 1U) << path;
+  return texts.at(0);
 }
 
 std::string row_program(const std::string& name) {
@@ -63,25 +77,30 @@ class Programs : public testing::TestWithParam<std::string> {};
 // its four elements of a tile.
 constexpr int64_t kMostSpilledByConvolutions = 40;
 
+void stays_in_registers(const std::string& text, const std::string& ptxas, int32_t chip) {
+  EXPECT_EQ(count(text, R"(\.local\b)"), 0);
+  EXPECT_GT(count(text, R"(\.entry\b)"), 0);
+  if (ptxas.empty()) return;
+  const auto cubin = run_ptxas(ptxas, text, chip);
+  ASSERT_TRUE(cubin) << cubin.error().to_string();
+  EXPECT_EQ(static_cast<int64_t>(cubin->kernels.size()), count(text, R"(\.entry\b)"));
+  for (const Resources& each : cubin->kernels) {
+    const bool convolution = each.symbol.find("convolution_tiles") != std::string::npos;
+    EXPECT_LE(each.stack_bytes + each.spill_stores + each.spill_loads,
+              convolution ? kMostSpilledByConvolutions : 0)
+        << each.symbol;
+    EXPECT_LE(each.registers, kMostRegisters) << each.symbol;
+  }
+}
+
 // No arrays in a thread's slow local memory and no spilled registers; ptxas accepts everything.
 TEST_P(Programs, StayInRegisters) {
   const std::string ptxas = find_ptxas();
   for (const int32_t chip : kChips) {
     SCOPED_TRACE(chip);
-    const std::string text = ptx_of_program(GetParam(), chip);
-    EXPECT_EQ(count(text, R"(\.local\b)"), 0);
-    EXPECT_GT(count(text, R"(\.entry\b)"), 0);
-    if (ptxas.empty()) continue;
-    const auto cubin = run_ptxas(ptxas, text, chip);
-    ASSERT_TRUE(cubin) << cubin.error().to_string();
-    EXPECT_EQ(static_cast<int64_t>(cubin->kernels.size()), count(text, R"(\.entry\b)"));
-    for (const Resources& each : cubin->kernels) {
-      const bool convolution = each.symbol.find("convolution_tiles") != std::string::npos;
-      EXPECT_LE(each.stack_bytes + each.spill_stores + each.spill_loads,
-                convolution ? kMostSpilledByConvolutions : 0)
-          << each.symbol;
-      EXPECT_LE(each.registers, kMostRegisters) << each.symbol;
-    }
+    const std::vector<std::string> texts = texts_of_program(GetParam(), chip);
+    EXPECT_FALSE(texts.empty());
+    for (const std::string& text : texts) stays_in_registers(text, ptxas, chip);
   }
   if (ptxas.empty()) GTEST_SKIP() << "no ptxas: the text alone was looked at";
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "core/backend/backend.h"
@@ -20,11 +21,44 @@ struct GpuKernelCode {
   std::vector<ElementType> scalars;
 };
 
+// --- Segments: programs of several kernels (Backend::compile_segment)
+
+/// Bytes of a memory of the segment. An empty buffer may have no memory, which is then kNone.
+struct SegmentPlace {
+  uint32_t memory = 0;
+  int64_t offset = 0;
+};
+struct SegmentLaunch {
+  uint32_t kernel = 0;
+  std::vector<SegmentPlace> buffers;
+  std::vector<uint64_t> scalars;
+};
+/// As WorkLoop and WorkChoice (driver.h) say.
+struct SegmentLoop {
+  uint32_t condition = 0;
+  uint32_t body = 0;
+  SegmentPlace predicate;
+};
+struct SegmentChoice {
+  SegmentPlace index;
+  bool is_pred = false;
+  std::vector<uint32_t> branches;
+};
+using SegmentStep = std::variant<SegmentLaunch, SegmentLoop, SegmentChoice>;
+struct GpuSegment {
+  std::vector<int64_t> memories;  ///< The required size of each in bytes.
+  /// The first is the entry; empty for code that is no segment.
+  std::vector<std::vector<SegmentStep>> sequences;
+};
+
 struct GpuCode {
   /// The driver loads the first image that it accepts: a cubin, if there is ptxas, and PTX for
   /// CudaDriver; a host object for SimDriver.
   std::vector<std::string> images;
   std::vector<GpuKernelCode> kernels;
+  GpuSegment segment;
+
+  bool is_segment() const { return !segment.sequences.empty(); }
 };
 
 /// The binary of `Compiled`.

@@ -19,8 +19,24 @@ void serialize(A& a, serial::Of<A, GpuKernelCode>& code) {
   a(code.symbol, code.blocks, code.threads, code.buffers, code.scalars);
 }
 template <class A>
+void serialize(A& a, serial::Of<A, SegmentPlace>& place) {
+  a(place.memory, place.offset);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, SegmentLaunch>& launch) {
+  a(launch.kernel, launch.buffers, launch.scalars);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, SegmentLoop>& loop) {
+  a(loop.condition, loop.body, loop.predicate);
+}
+template <class A>
+void serialize(A& a, serial::Of<A, SegmentChoice>& choice) {
+  a(choice.index, choice.is_pred, choice.branches);
+}
+template <class A>
 void serialize(A& a, serial::Of<A, GpuCode>& code) {
-  a(code.images, code.kernels);
+  a(code.images, code.kernels, code.segment.memories, code.segment.sequences);
 }
 
 namespace {
@@ -28,7 +44,7 @@ namespace {
 using backend::Declined;
 using backend::Reason;
 
-constexpr serial::Format kCodeFormat = {"TNGP", "binary of gpu", 1, 1};
+constexpr serial::Format kCodeFormat = {"TNGP", "binary of gpu", 2, 2};
 
 // The triple of LLVM's target, which may be missing when only the simulator is used.
 constexpr const char* kTriple = "nvptx64-nvidia-cuda";

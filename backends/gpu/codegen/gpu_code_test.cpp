@@ -231,8 +231,35 @@ std::string columns(int64_t groups) {
 }
 
 TEST(GpuCode, RunsOfLoopsWhereThereAreManyThreads) {
-  expect_lines(ptx(columns(4000)), R"(ld\.global\.nc\.v4\.f32)", 1);
+  expect_lines(ptx(columns(4000)), R"(ld\.global\.nc\.v4\.f32)", 8);  // Of eight turns.
   expect_lines(ptx(columns(4)), R"(ld\.global\.nc\.v4\.f32)", 0);
+}
+
+// A serial loop gives the loads of several turns before it uses the first, in the order of its sum.
+TEST(GpuCode, LoadsOfSeveralTurnsWaitTogether) {
+  const auto sum = [](int64_t leaves) {
+    return ptx(fmt::format(
+        R"(kernel @k(%x: in f32[{0},64], %y: out f32[64]) index s32 grid() {{
+  lanes(%i: 64) {{
+    %s = reduce serial(%k: {0}) init(0.0) : f32 {{
+      %a = load %x[%k, %i] : f32
+      yield %a
+    }} combine(%p, %q) {{
+      %t = add %p, %q : f32
+      yield %t
+    }}
+    store %s, %y[%i] : f32
+  }}
+}}
+)",
+        leaves));
+  };
+  // All of few, the largest divisor of many, and of a prime number a loop and the rest.
+  expect_lines(sum(12), R"(ld\.global\.nc\.f32)", 12);
+  expect_lines(sum(12), R"(bra)", 0);
+  expect_lines(sum(120), R"(ld\.global\.nc\.f32)", 24);
+  expect_lines(sum(120), R"(add\.rn\.f32)", 24);
+  EXPECT_GE(count(sum(1009), R"(ld\.global\.nc\.f32)"), 24);
 }
 
 // Memory that a launch may share with another buffer is not read through the non-coherent cache.

@@ -1,5 +1,8 @@
 #include "backends/gpu/codegen/nvptx.h"
 
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/ScalarEvolution.h>
+#include <llvm/IR/InstrTypes.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
@@ -18,7 +21,9 @@
 #include <llvm/Transforms/Scalar/LoopUnrollPass.h>
 #include <llvm/Transforms/Scalar/SROA.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
+#include <llvm/Transforms/Utils/LoopUtils.h>
 
+#include <algorithm>
 #include <mutex>
 
 #include "backends/llvm/host.h"
@@ -33,6 +38,63 @@ void LLVMInitializeNVPTXAsmPrinter();
 
 namespace tenon::gpu {
 namespace {
+
+// The turns of a loop that are given at once: all, or as many as divide all, if there is such a
+// number, up to a bound of instructions and of loaded words, which wait in registers of 4 bytes.
+unsigned turns_at_once(unsigned turns, unsigned instructions, unsigned words) {
+  constexpr unsigned kMostTurnsAtOnce = 24;
+  constexpr unsigned kMostInstructions = 512;
+  constexpr unsigned kMostWords = 32;
+  const unsigned most =
+      std::min({kMostTurnsAtOnce, kMostInstructions / instructions, kMostWords / words});
+  if (most >= turns) return turns;
+  for (unsigned count = most; 2 * count > most && count > 1; --count) {
+    if (turns % count == 0) return count;
+  }
+  return most;
+}
+
+// Marks loops to be unrolled in part: innermost ones of a known number of turns, that load from
+// global memory. A load waits some hundred cycles, so those of several turns are given before the
+// first is used. ptxas unrolls few of these loops itself. Threads meet in a loop that is left
+// alone.
+class MarkLoops : public llvm::PassInfoMixin<MarkLoops> {
+ public:
+  static llvm::PreservedAnalyses run(llvm::Function& function,
+                                     llvm::FunctionAnalysisManager& analyses) {
+    auto& loops = analyses.getResult<llvm::LoopAnalysis>(function);
+    auto& scalars = analyses.getResult<llvm::ScalarEvolutionAnalysis>(function);
+    for (llvm::Loop* const loop : loops.getLoopsInPreorder()) {
+      if (loop->isInnermost()) mark(*loop, scalars.getSmallConstantTripCount(loop));
+    }
+    return llvm::PreservedAnalyses::all();
+  }
+
+ private:
+  static void mark(llvm::Loop& loop, unsigned turns) {
+    unsigned instructions = 0;
+    unsigned words = 0;
+    for (const llvm::BasicBlock* const block : loop.blocks()) {
+      for (const llvm::Instruction& each : *block) {
+        const auto* const call = llvm::dyn_cast<llvm::CallBase>(&each);
+        if (call != nullptr && (call->isConvergent() || !call->doesNotAccessMemory())) return;
+        const auto* const load = llvm::dyn_cast<llvm::LoadInst>(&each);
+        if (load != nullptr && load->getPointerAddressSpace() == kGlobal) words += words_of(*load);
+        ++instructions;
+      }
+    }
+    if (turns < 2 || words == 0) return;
+    const unsigned count = turns_at_once(turns, instructions, words);
+    if (count > 1) llvm::addStringMetadataToLoop(&loop, "llvm.loop.unroll.count", count);
+  }
+
+  static unsigned words_of(const llvm::LoadInst& load) {
+    const auto bits = static_cast<unsigned>(load.getType()->getPrimitiveSizeInBits());
+    return std::max(1U, bits / 32);
+  }
+
+  static constexpr unsigned kGlobal = 1;
+};
 
 // Loops over a thread's arrays are unrolled first, so that the arrays become registers; then
 // redundancy of the emitted code is removed: index arithmetic, loads from memory without stores.
@@ -57,6 +119,8 @@ void add_passes(llvm::FunctionPassManager& passes) {
   passes.addPass(llvm::GVNPass());
   passes.addPass(llvm::DSEPass());
   add_licm();
+  passes.addPass(MarkLoops());
+  passes.addPass(llvm::LoopUnrollPass(llvm::LoopUnrollOptions(2, /*OnlyWhenForced=*/true)));
   passes.addPass(llvm::InstCombinePass());
   passes.addPass(llvm::SimplifyCFGPass());
   passes.addPass(llvm::InferAlignmentPass());

@@ -64,6 +64,20 @@ void load_all(Loader& loader, CudaApi& api) {
   loader.load("cuEventElapsedTime", api.elapsed);
 }
 
+CudaGraphApi load_graphs(Loader& loader) {
+  CudaGraphApi api{};
+  loader.load("cuGraphCreate", api.create);
+  loader.load("cuGraphDestroy", api.destroy);
+  loader.load("cuGraphAddKernelNode_v2", api.add_kernel);
+  loader.load("cuGraphAddNode_v2", api.add_node);
+  loader.load("cuGraphConditionalHandleCreate", api.create_condition);
+  loader.load("cuGraphInstantiateWithFlags", api.instantiate);
+  loader.load("cuGraphExecKernelNodeSetParams_v2", api.set_kernel);
+  loader.load("cuGraphLaunch", api.launch);
+  loader.load("cuGraphExecDestroy", api.destroy_executable);
+  return api;
+}
+
 Result<const CudaApi*> load_library(const std::string& library) {
   void* const loaded = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (loaded == nullptr) {
@@ -77,6 +91,9 @@ Result<const CudaApi*> load_library(const std::string& library) {
     return make_error(ErrorCode::kUnavailable, "the CUDA driver {} has no function {}", library,
                       loader.missing());
   }
+  Loader newer(loaded);
+  const CudaGraphApi graphs = load_graphs(newer);
+  if (newer.missing().empty()) api->graphs = graphs;
   return api.release();  // Never freed, like the library.
 }
 

@@ -1,16 +1,12 @@
 // The functions of the CUDA driver, loaded at run time.
 #pragma once
 
+#include <optional>
 #include <string>
 
-#include "core/base/status.h"
-
 // With or without the toolkit's header, the types are the same.
-#if defined(TENON_CUDA_H)
-#include <cuda.h>
-#else
-#include "backends/gpu/cuda/cuda_declarations.h"
-#endif
+#include "backends/gpu/cuda/cuda_graph_types.h"
+#include "core/base/status.h"
 
 namespace tenon::gpu {
 
@@ -54,6 +50,9 @@ struct CudaApi {
   CUresult (*query)(CUevent event);
   CUresult (*synchronize)(CUevent event);
   CUresult (*elapsed)(float* milliseconds, CUevent begin, CUevent end);
+
+  /// Nothing if the driver is older than these functions.
+  std::optional<CudaGraphApi> graphs;
 
   /// OK, or an error with the driver's name for it. kUnavailable: the GPU is lost.
   Status check(CUresult result, const char* what) const;

@@ -5,8 +5,10 @@
 #include <chrono>
 #include <cstring>
 #include <mutex>
+#include <optional>
 
 #include "backends/gpu/cuda/cuda_api.h"
+#include "backends/gpu/cuda/cuda_graph.h"
 #include "core/backend/in_process/host_queue.h"
 
 namespace tenon::gpu {
@@ -106,6 +108,7 @@ class CudaContext final : public Context {
       const Current current(*this);
       for (CudaStream& stream : streams_) stream.anchor = nullptr;
       events_ = nullptr;
+      graphs_ = nullptr;
       pool_.destroy();
       for (const CudaStream& stream : streams_) {
         static_cast<void>(api_.destroy_stream(stream.stream));
@@ -227,6 +230,32 @@ class CudaContext final : public Context {
         "launch a kernel");
   }
 
+  Result<Graph> make_graph(const GpuWork& work) override {
+    if (!api_.graphs) return unimplemented("the CUDA driver is too old for graphs with loops");
+    const Current current(*this);
+    TENON_TRY(current.status());
+    TENON_ASSIGN(const CudaConditionKernels* const conditions, conditions_of(work));
+    TENON_ASSIGN(auto graph, CudaGraph::make(api_, context_, conditions, work));
+    return graphs_->add(std::move(graph));
+  }
+  Status update_graph(Graph graph, const GpuWork& work) override {
+    const Current current(*this);
+    TENON_TRY(current.status());
+    const auto found = graphs_->find(graph);
+    return found == nullptr ? Context::update_graph(graph, work) : found->update(work);
+  }
+  Status launch_graph(Stream stream, Graph graph, const volatile uint32_t* stop) override {
+    const Current current(*this);
+    TENON_TRY(current.status());
+    const auto found = graphs_->find(graph);
+    return found == nullptr ? Context::launch_graph(stream, graph, stop)
+                            : found->launch(of(stream));
+  }
+  void free_graph(Graph graph) override {
+    const Current current(*this);
+    graphs_->take(graph);
+  }
+
   Result<Event> record(Stream stream) override {
     const Current current(*this);
     TENON_TRY(current.status());
@@ -290,6 +319,23 @@ class CudaContext final : public Context {
     const Status status_;
   };
 
+  // The kernels that set conditions, loaded when the first work has a loop or a branch; null for
+  // work without. The module is freed with the context.
+  Result<const CudaConditionKernels*> conditions_of(const GpuWork& work) {
+    const auto is_conditional = [](const WorkStep& step) {
+      return !std::holds_alternative<WorkLaunch>(step);
+    };
+    const bool any = std::ranges::any_of(work.sequences, [&](const std::vector<WorkStep>& steps) {
+      return std::ranges::any_of(steps, is_conditional);
+    });
+    if (!any) return nullptr;
+    const std::lock_guard lock(mutex_);
+    if (!conditions_) {
+      TENON_ASSIGN(conditions_, load_condition_kernels(api_));
+    }
+    return &*conditions_;
+  }
+
   CUstream of(Stream stream) const { return streams_[stream - 1].stream; }
 
   Result<std::shared_ptr<Moment>> find(Event event) const {
@@ -325,6 +371,9 @@ class CudaContext final : public Context {
   EventPool pool_;                   // Destroyed after what has its events.
   std::vector<CudaStream> streams_;  // All made before the first is used.
   std::unique_ptr<Handles<Moment>> events_ = std::make_unique<Handles<Moment>>();
+  std::unique_ptr<Handles<CudaGraph>> graphs_ = std::make_unique<Handles<CudaGraph>>();
+  std::mutex mutex_;
+  std::optional<CudaConditionKernels> conditions_;
 };
 
 class CudaDriver final : public Driver {

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <map>
 #include <new>
+#include <tuple>
+#include <variant>
 
 #include "backends/gpu/simulator/simulator.h"
 #include "core/backend/in_process/host_queue.h"
@@ -77,6 +79,18 @@ struct LaunchArguments {
   std::vector<Pinned> pinned;
 };
 
+// A launch, and the work of a graph, as its queue runs them.
+struct SimQueuedLaunch {
+  std::shared_ptr<const SimProgram> program;
+  size_t kernel = 0;
+  LaunchShape shape;  // Without its list of bytes.
+  std::shared_ptr<const LaunchArguments> arguments;
+};
+struct SimQueuedWork {
+  std::vector<std::vector<std::variant<SimQueuedLaunch, WorkLoop, WorkChoice>>> sequences;
+  std::vector<Pinned> pinned;
+};
+
 class SimContext final : public Context {
  public:
   ~SimContext() override {
@@ -141,23 +155,30 @@ class SimContext final : public Context {
   Status launch(Stream stream, Function function, const LaunchShape& shape,
                 std::span<const void* const> arguments, const volatile uint32_t* stop) override {
     TENON_ASSIGN(HostQueue* const queue, queue_of(stream));
-    const auto program = modules_.find(function >> kIndexBits);
-    const size_t kernel = function & ((uint64_t{1} << kIndexBits) - 1);
-    if (program == nullptr || kernel >= program->image().kernels.size()) {
-      return nothing("function", function);
-    }
-    TENON_ASSIGN(auto kept, keep(program->image().kernels[kernel], shape, arguments));
-    queue->push([this, program, kernel, shape, kept = std::move(kept), stop] {
-      SimLaunch launch;
-      launch.kernel = kernel;
-      launch.shape = shape;
-      launch.shape.buffer_bytes = kept->buffer_bytes;
-      launch.arguments = kept->pointers;
-      launch.stops = {stop, &closing_};
-      return simulate(*program, launch);
-    });
+    TENON_ASSIGN(SimQueuedLaunch kept, keep(function, shape, arguments));
+    queue->push([this, kept = std::move(kept), stop] { return run(kept, stop); });
     return {};
   }
+
+  Result<Graph> make_graph(const GpuWork& work) override {
+    TENON_ASSIGN(std::ignore, keep(work));
+    return graphs_.add(std::make_shared<GpuWork>(work));
+  }
+  Status update_graph(Graph graph, const GpuWork& work) override {
+    const auto found = graphs_.find(graph);
+    if (found == nullptr) return nothing("graph", graph);
+    *found = work;
+    return {};
+  }
+  Status launch_graph(Stream stream, Graph graph, const volatile uint32_t* stop) override {
+    TENON_ASSIGN(HostQueue* const queue, queue_of(stream));
+    const auto work = graphs_.find(graph);
+    if (work == nullptr) return nothing("graph", graph);
+    TENON_ASSIGN(auto kept, keep(*work));
+    queue->push([this, kept = std::move(kept), stop] { return run(*kept, 0, stop); });
+    return {};
+  }
+  void free_graph(Graph graph) override { graphs_.take(graph); }
 
   Result<Event> record(Stream stream) override {
     TENON_ASSIGN(HostQueue* const queue, queue_of(stream));
@@ -207,6 +228,88 @@ class SimContext final : public Context {
     return {};
   }
 
+  Result<SimQueuedLaunch> keep(Function function, const LaunchShape& shape,
+                               std::span<const void* const> arguments) const {
+    SimQueuedLaunch kept;
+    kept.program = modules_.find(function >> kIndexBits);
+    kept.kernel = function & ((uint64_t{1} << kIndexBits) - 1);
+    if (kept.program == nullptr || kept.kernel >= kept.program->image().kernels.size()) {
+      return tl::make_unexpected(nothing("function", function));
+    }
+    kept.shape = {shape.blocks, shape.threads, {}};
+    TENON_ASSIGN(kept.arguments,
+                 keep(kept.program->image().kernels[kept.kernel], shape, arguments));
+    return kept;
+  }
+
+  Result<std::shared_ptr<const SimQueuedWork>> keep(const GpuWork& work) const {
+    auto kept = std::make_shared<SimQueuedWork>();
+    for (const std::vector<WorkStep>& sequence : work.sequences) {
+      auto& steps = kept->sequences.emplace_back();
+      for (const WorkStep& step : sequence) {
+        if (const auto* launch = std::get_if<WorkLaunch>(&step)) {
+          std::vector<const void*> arguments;
+          for (const uint64_t& each : launch->arguments) arguments.push_back(&each);
+          const LaunchShape shape = {launch->blocks, launch->threads, launch->buffer_bytes};
+          TENON_ASSIGN(SimQueuedLaunch made, keep(launch->function, shape, arguments));
+          steps.emplace_back(std::move(made));
+        } else if (const auto* loop = std::get_if<WorkLoop>(&step)) {
+          kept->pinned.push_back(memory_.find(loop->predicate));
+          steps.emplace_back(*loop);
+        } else if (const auto* choice = std::get_if<WorkChoice>(&step)) {
+          kept->pinned.push_back(memory_.find(choice->index));
+          steps.emplace_back(*choice);
+        }
+      }
+    }
+    return kept;
+  }
+
+  // --- On the stream's thread
+
+  Status run(const SimQueuedLaunch& kept, const volatile uint32_t* stop) const {
+    SimLaunch launch;
+    launch.kernel = kept.kernel;
+    launch.shape = kept.shape;
+    launch.shape.buffer_bytes = kept.arguments->buffer_bytes;
+    launch.arguments = kept.arguments->pointers;
+    launch.stops = {stop, &closing_};
+    return simulate(*kept.program, launch);
+  }
+
+  Status run(const SimQueuedWork& work, uint32_t sequence, const volatile uint32_t* stop) const {
+    for (const auto& step : work.sequences[sequence]) {
+      if (const auto* launch = std::get_if<SimQueuedLaunch>(&step)) {
+        TENON_TRY(run(*launch, stop));
+      } else if (const auto* loop = std::get_if<WorkLoop>(&step)) {
+        TENON_TRY(run(work, *loop, stop));
+      } else if (const auto* choice = std::get_if<WorkChoice>(&step)) {
+        TENON_TRY(run(work, choice->branches[chosen_by(*choice)], stop));
+      }
+    }
+    return {};
+  }
+
+  Status run(const SimQueuedWork& work, const WorkLoop& loop, const volatile uint32_t* stop) const {
+    const std::byte* const predicate = pointer_of(loop.predicate);
+    while (true) {
+      if ((stop != nullptr && *stop != 0) || closing_ != 0) {
+        return Status(ErrorCode::kCancelled, "gpu-sim: a loop was stopped");
+      }
+      TENON_TRY(run(work, loop.condition, stop));
+      if ((*predicate & std::byte{1}) == std::byte{0}) return {};
+      TENON_TRY(run(work, loop.body, stop));
+    }
+  }
+
+  static uint32_t chosen_by(const WorkChoice& choice) {
+    int32_t index = 0;
+    std::memcpy(&index, pointer_of(choice.index), choice.is_pred ? 1 : sizeof index);
+    return chosen_branch(choice.is_pred, index, choice.branches.size());
+  }
+
+  // ---
+
   Result<std::shared_ptr<const LaunchArguments>> keep(
       const SimKernel& kernel, const LaunchShape& shape,
       std::span<const void* const> arguments) const {
@@ -243,6 +346,7 @@ class SimContext final : public Context {
   SimHeap memory_;
   Handles<const SimProgram> modules_;
   Handles<HostEvent> events_;
+  Handles<GpuWork> graphs_;
   std::vector<std::unique_ptr<HostQueue>> streams_;
 };
 
