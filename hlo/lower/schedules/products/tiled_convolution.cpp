@@ -190,6 +190,13 @@ class ConvolutionProduct final : public TiledProduct {
     return present;
   }
 
+  // A phase may have fewer places of the window than others.
+  ValueId has_products(Builder& b, const Values& in_batch, const Values& outer) const override {
+    ValueId inside = b.pred(true);
+    window_of(b, in_batch, outer, inside);
+    return inside;
+  }
+
   bool is_result_along_m() const override {
     const program::Convolution& c = sizes_.c;
     return c.output.feature != op.result_type().rank() - 1;

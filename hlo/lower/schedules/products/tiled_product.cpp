@@ -131,13 +131,9 @@ class ProductKernel {
     for_each_sum(
         [&](const Values& at, ValueId, ValueId) { b_.store(e_.constant(type, 0).re, sums, at); });
     for_each_turn([&](const Values& outer, ValueId k) {
-      const TiledProduct::FactorPlace second = {batch_, column, outer, k};
-      bring(0, x, {batch_, row, outer, k});
-      if (matrix_ == kernel::kNone) bring(1, y, second);
-      const Values zero = {b_.index(0), b_.index(0)};
-      b_.contract(tiles_.m(), tiles_.n(), tiles_.k, sums, zero, x, zero,
-                  matrix_ == kernel::kNone ? y : matrix_,
-                  matrix_ == kernel::kNone ? zero : place_of_tile(second), transposes_);
+      const ValueId present = product_.has_products(b_, batch_, outer);
+      const auto add = [&] { add_products(row, column, outer, k, x, y, sums); };
+      b_.kernel().is_constant(present) ? add() : b_.if_then(present, add);
     });
     for_each_sum([&](const Values& at, ValueId in_row, ValueId in_column) {
       const ValueId m = b_.add(row, in_row);
@@ -217,6 +213,18 @@ class ProductKernel {
     place.insert(place.end(), batch_.begin(), batch_.end());
     place.insert(place.end(), {m, n});
     return place;
+  }
+
+  // Brings the tiles at (outer, k) of both factors, and adds their product.
+  void add_products(ValueId row, ValueId column, const Values& outer, ValueId k, MemoryId x,
+                    MemoryId y, MemoryId sums) {
+    const TiledProduct::FactorPlace second = {batch_, column, outer, k};
+    bring(0, x, {batch_, row, outer, k});
+    if (matrix_ == kernel::kNone) bring(1, y, second);
+    const Values zero = {b_.index(0), b_.index(0)};
+    b_.contract(tiles_.m(), tiles_.n(), tiles_.k, sums, zero, x, zero,
+                matrix_ == kernel::kNone ? y : matrix_,
+                matrix_ == kernel::kNone ? zero : place_of_tile(second), transposes_);
   }
 
   // The place of a tile of factor 1 in matrix_.

@@ -42,6 +42,11 @@ class TiledProduct {
                                      kernel::ValueId /*row*/) const {
     return b.pred(true);
   }
+  /// Whether the sums of a batch have products at a place of `outer`; if not, no tile is brought.
+  virtual kernel::ValueId has_products(kernel::Builder& b, const Values& /*in_batch*/,
+                                       const Values& /*outer*/) const {
+    return b.pred(true);
+  }
   /// Whether elements with neighbouring k lie closer in memory than those with neighbouring m or n.
   virtual bool is_along_k(size_t side) const = 0;
   /// Whether results with neighbouring m lie closer in memory than those with neighbouring n.
