@@ -23,7 +23,7 @@ Tiling of_dot_products(const ContractionLoops& loops, int64_t lanes) {
   const int64_t sums = loops.sums[0].extent;
   Tiling t;
   t.width = std::min(lanes, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(sums))));
-  t.rows = std::min<int64_t>(rows, 4);
+  t.rows = std::min<int64_t>(rows, 8);
   t.rows_a_group = divided(std::min<int64_t>(rows, kRowsAWorkgroup), t.rows) * t.rows;
   t.sums_a_block = sums;
   return t;

@@ -191,9 +191,9 @@ class ConvolutionProduct final : public TiledProduct {
   }
 
   // A phase may have fewer places of the window than others.
-  ValueId has_products(Builder& b, const Values& in_batch, const Values& outer) const override {
+  ValueId has_products(Builder& b, const Values& in_batch, const Values& turn) const override {
     ValueId inside = b.pred(true);
-    window_of(b, in_batch, outer, inside);
+    window_of(b, in_batch, turn, inside);
     return inside;
   }
 
@@ -353,7 +353,9 @@ constinit const Schedule kTiledConvolution = {
     "behind it",
     "an implicit matrix product as by `tiled-dot`, with its parameters: the rows are places of the "
     "result, the columns its features; a tile of the input is gathered for each place of the "
-    "window, with zeros for padding and gaps; of few features, across the window",
+    "window, with zeros for padding and gaps; of few features, across the window; where `contract` "
+    "has wide registers, tiles run along the input's last dimension, and a filter is read where it "
+    "lies, or brought into the order of its tiles once",
     {},
     estimate_tiled_convolution,
     emit_tiled_convolution};

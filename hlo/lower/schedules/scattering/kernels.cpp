@@ -142,8 +142,10 @@ class ScatterLowering {
   Status atomics(kernel::AtomicKind atomic, TuningParameters& tuning) {
     const int64_t elements = element_count(type().dims());
     const int64_t each = updates_a_workgroup(elements);
-    const bool fits =
-        Shape(type().element_type(), {elements + 1}).byte_size() <= limits_.scratch_bytes;
+    const ElementType number = type().element_type();
+    const int64_t block = is_serial() ? limits_.cost.lanes : 0;
+    const int64_t bytes = Shape(number, {elements + 1 + block}).byte_size() + 8 * block;
+    const bool fits = bytes <= limits_.scratch_bytes;
     const bool pays = fits && update_count() >= kUpdatesAnElement * elements;
     if (fits && tuning.choose_flag(parameters::kScatterCounts, pays)) {
       TENON_ASSIGN(const bool taken, counts(atomic, each));
@@ -154,6 +156,11 @@ class ScatterLowering {
                      const Element x = e.element(op_.operand(count_ + 1), update);
                      e.b.atomic(atomic, x.re, results_[0], to);
                    });
+  }
+
+  // Whether a unit runs one lane, which combines one number after the other anyway.
+  bool is_serial() const {
+    return limits_.cost.busy_lanes == 1 && element_count(updates_.window()) == 1;
   }
 
   // Many for the elements that it begins and ends with, but so few that every unit has some.
@@ -174,7 +181,6 @@ class ScatterLowering {
 
   // Each workgroup combines `each` updates in scratch memory, then that with the result.
   Taken counts(kernel::AtomicKind atomic, int64_t each) {
-    const Dims all = batch_and_window();
     const Dims& dims = type().dims();
     const int64_t elements = element_count(dims);
     each = std::min(each, update_count());
@@ -188,20 +194,34 @@ class ScatterLowering {
         b.store(b.constant(type().element_type(), *identity()), own, i);
       });
       const ValueId begin = b.mul(part[0], b.index(each));
-      b.lanes({each}, [&](const Values& i) {
-        const ValueId k = b.add(begin, i[0]);
-        if_inside(b, {{k, update_count(), each}}, [&] {
-          const Values index = delinearize(b, k, all);
-          const auto split = index.begin() + static_cast<std::ptrdiff_t>(updates_.batch().size());
-          const Values batch(index.begin(), split);
-          const Values window(split, index.end());
-          const ValueId place = place_or_spare(maker.e(), batch, window);
-          const Values update = updates_.update_index(batch, window);
-          b.atomic(atomic, maker.e().element(op_.operand(2), update).re, own, {place});
+      if (is_serial()) {
+        const ValueId end = b.min(b.add(begin, b.index(each)), b.index(update_count()));
+        in_blocks(maker, {begin, end}, true, [&](const Values& to, ValueId x) {
+          b.store(combined(maker.e(), b.load(own, to), x), own, to);
         });
-      });
+      } else {
+        count_in_lanes(maker, atomic, begin, each, own);
+      }
       b.lanes({elements}, [&](const Values& i) {
         b.atomic(atomic, b.load(own, i), results_[0], delinearize(b, i[0], dims));
+      });
+    });
+  }
+
+  void count_in_lanes(KernelMaker& maker, kernel::AtomicKind atomic, ValueId begin, int64_t each,
+                      MemoryId own) {
+    Builder& b = maker.b();
+    const Dims all = batch_and_window();
+    b.lanes({each}, [&](const Values& i) {
+      const ValueId k = b.add(begin, i[0]);
+      if_inside(b, {{k, update_count(), each}}, [&] {
+        const Values index = delinearize(b, k, all);
+        const auto split = index.begin() + static_cast<std::ptrdiff_t>(updates_.batch().size());
+        const Values batch(index.begin(), split);
+        const Values window(split, index.end());
+        const ValueId place = place_or_spare(maker.e(), batch, window);
+        const Values update = updates_.update_index(batch, window);
+        b.atomic(atomic, maker.e().element(op_.operand(2), update).re, own, {place});
       });
     });
   }
