@@ -382,8 +382,8 @@ TEST(Selections, NotOfShortRowsOrManyElements) {
   }
 }
 
-// What has a number a row may have it in another shape, as in the gradient of a layer norm of
-// [1, 6, 70]: [1, 6] to [1, 6, 1] to [6]. The sums of a row would else be computed again for each
+// Numbers, one a row, may be in another shape, as in the gradient of a layer norm of [1, 6, 70]:
+// [1, 6] to [1, 6, 1] to [6]. The sums of a row would else be computed again for each
 // of its elements.
 TEST(Rows, SumsInShapesThatDifferByOnes) {
   const std::string text = R"(

@@ -75,7 +75,7 @@ class TiledProduct {
   const int64_t m, n, k;
 };
 
-/// Whether `contract` keeps sums in wide registers wherever they lie: sums are in scratch then,
+/// Whether `contract` keeps sums in wide registers, also those that lie in scratch: they do then,
 /// where loops along vectors begin and finish them, and tiles have the sizes that waste least.
 bool has_native_tiles(const LowerLimits& limits);
 
