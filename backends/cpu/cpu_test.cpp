@@ -124,6 +124,45 @@ TEST(Cpu, RunsAreNotGathered) {
   }
 }
 
+// Loads of lanes that lie apart, alone: whole vectors are no gathers.
+TEST(Cpu, LoadsOfLanesApart) {
+  std::vector<Case> cases;
+  for (const std::string_view type : {"f32", "f64", "s8", "bf16"}) {
+    for (const int64_t apart : {2, 3, 4, 5, -2, -3}) {
+      const int64_t first = apart < 0 ? -apart * 39 : 1;
+      const Kernel kernel =
+          kernel::parse(
+              fmt::format(R"(kernel @k(%x: in {0}[{1}], %y: out {0}[40]) index s32 grid() {{
+  lanes(%i: 40) {{
+    %a = mul %i, {2} : s32
+    %b = add %a, {3} : s32
+    %v = load %x[%b] : {0}
+    store %v, %y[%i] : {0}
+  }}
+}}
+)",
+                          type, std::abs(apart) * 39 + 1 + (apart < 0 ? 0 : 1), apart, first),
+              "k")
+              .value();
+      Case c = {kernel, kernel::testing::zero_buffers(kernel)};
+      for (int64_t k = 0; k < c.buffers[0].element_count(); ++k) {
+        c.buffers[0].set_double(k, static_cast<double>(k % 120));
+      }
+      if (type == "f32") {
+        llvm::LLVMContext context;
+        llvm::Module module("m", context);
+        CpuKernelEmitter(module, kernel, 16).run("k");
+        std::string ir;
+        llvm::raw_string_ostream out(ir);
+        module.print(out, nullptr);
+        EXPECT_EQ(ir.find("masked.gather") == std::string::npos, apart != 5) << ir;
+      }
+      cases.push_back(std::move(c));
+    }
+  }
+  expect_interpreters_bits(cases);
+}
+
 // An index that is a sum of sums: as terms it would be visited 2^60 times.
 TEST(Cpu, IndicesThatAreSumsOfSums) {
   std::string text =

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from models import MODELS, attentions, draws, numbers
 
 try:
     import torch
@@ -19,16 +20,12 @@ except ImportError:  # The environment of frameworks/jax has none: PyTorch is le
 
 @dataclasses.dataclass
 class Program:
-    group: str  # rows, contractions, small, scans, convolutions, ffts, sorts, indexing, linalg, loops, models
+    group: str  # rows, contractions, small, scans, convolutions, ffts, sorts, indexing, linalg, loops, attention, random, models
     name: str
     function: Callable
     arguments: list[Any]
     torch: Callable | None = None  # Of the same arguments as tensors.
     x64: bool = False  # Traced with numbers of 64 bits.
-
-
-def numbers(*shape: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
 def rows() -> list[Program]:
@@ -116,6 +113,7 @@ def small() -> list[Program]:
         Program("small", "LSTM, batch 1, 3 x 60", lstm,
                 [numbers(60), numbers(60), layers, [numbers(240) for _ in layers], numbers(100, 60)]),
         Program("small", "40 ops on 64 numbers", graph, [numbers(64)]),
+        Program("small", "x + 1 of 4 numbers", lambda x: x + 1, [numbers(4)]),
     ]
 
 
@@ -419,9 +417,10 @@ def models() -> list[Program]:
                 [[numbers(128, 256) * 0.1], [numbers(256)], numbers(20, 16, 64), numbers(16, 64)]),
         Program("models", "encoder layer, 128 x 256", encoder,
                 [numbers(128, 256), *square, numbers(256, 1024) * 0.06, numbers(1024, 256) * 0.03]),
+        *(Program("models", name, *made()) for name, made in MODELS.items()),
     ]
 
 
 def all_programs() -> list[Program]:
     return (rows() + contractions() + small() + scans() + convolutions() + ffts() + sorts() + indexing() + linalg() + loops()
-            + models())
+            + [Program("attention", *each) for each in attentions()] + [Program("random", *each) for each in draws()] + models())

@@ -95,6 +95,7 @@ class ProgramCompiler {
     lower_.limits.alignment = std::max(lower_.limits.alignment, target.spaces[0].alignment);
     lower_.limits.fma = target.accepts_all || features.fma;
     lower_.limits.private_memory = target.accepts_all || features.private_memory;
+    lower_.limits.tiles = target.accepts_all || features.tiles;
     lower_.limits.cost = cost_model_of(target);
     lower_.tuning.prefer(std::string(lower::parameters::kLanes.name), lower_.limits.cost.lanes);
     warnings_ = apply_tuning(target, lower_.tuning);

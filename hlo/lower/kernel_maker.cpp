@@ -94,6 +94,17 @@ kernel::MemoryId KernelMaker::input(uint32_t index) {
   return memory;
 }
 
+kernel::MemoryId KernelMaker::reshaped_input(Value value, const Dims& dims) {
+  const auto found = std::ranges::find(lowered_.inputs, value);
+  const std::vector<Value> operands = op_.operands();
+  if (found == lowered_.inputs.end() || std::ranges::count(operands, value) != 1) {
+    return kernel::kNone;
+  }
+  const auto index = static_cast<uint32_t>(found - lowered_.inputs.begin());
+  return add(BufferRef::BufferRefKind::kInput, index, fmt::format("x{}_reshaped", index),
+             Type::tensor(value.type().element_type(), dims), kernel::Access::kIn);
+}
+
 kernel::MemoryId KernelMaker::result(uint32_t index, kernel::Access access) {
   const std::string name = op_.result_count() == 1 ? "y" : fmt::format("y{}", index);
   return add(BufferRef::BufferRefKind::kResult, index, name, op_.result_type(index), access);

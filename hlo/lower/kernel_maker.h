@@ -24,6 +24,9 @@ class KernelMaker {
   /// Buffers, before the grid. `inputs` binds every input of the op.
   void inputs();
   kernel::MemoryId input(uint32_t index);
+  /// An input as an array of other dimensions, with its elements in order; kNone unless it is in
+  /// memory and an operand only once. Nothing may read it in its own dimensions then.
+  kernel::MemoryId reshaped_input(Value value, const Dims& dims);
   kernel::MemoryId result(uint32_t index, kernel::Access access = kernel::Access::kOut);
   kernel::MemoryId temporary(uint32_t index, kernel::Access access);
   kernel::MemoryId constant(uint32_t index);

@@ -41,6 +41,7 @@ struct LowerLimits {
   int64_t alignment = program::kAlignment;  ///< Alignment of buffers, in bytes.
   bool fma = true;  ///< Float contractions may use it; without it their products are rounded.
   bool private_memory = true;  ///< Without it, scratch is used.
+  bool tiles = false;          ///< The target has `contract`, with sums in registers.
   int64_t vector_bytes = 16;   ///< Size of a register, or of one access of a lane.
   CostModel cost;
 };

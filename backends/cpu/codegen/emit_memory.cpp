@@ -142,11 +142,15 @@ void CpuKernelEmitter::load(const Node& n) {
       return;
     }
   }
+  Value* value = is_pred(n.type) ? nullptr : load_apart(n);
+  if (value != nullptr) {
+    values_[n.results[0]] = {nullptr, value, 0};
+    return;
+  }
   const Address where = address(n.memories[0], n.operands, 0);
   llvm::Type* const element = codegen::memory_type_of(context_, n.type);
   const llvm::Align align = align_of(n.type);
   auto* const vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(width_));
-  Value* value = nullptr;
   if (where.places != nullptr) {
     value = gathered_in_words(where, element);
   } else if (where.scattered) {

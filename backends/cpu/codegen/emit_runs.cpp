@@ -18,6 +18,7 @@ using kernel::ValueId;
 namespace {
 
 constexpr int64_t kMostApart = 16;      // elements from lane to lane
+constexpr int64_t kMostSkipped = 4;     // elements from lane to lane of a load that stands alone
 constexpr size_t kMostNodesAhead = 80;  // that a run may span
 constexpr int kMostVisits = 64;         // of values in an index: sums of sums are visited twice
 
@@ -221,6 +222,34 @@ void CpuKernelEmitter::load_run(const std::vector<NodeId>& run, int64_t stride) 
   for (size_t i = 0; i < run.size(); ++i) {
     values_[kernel_.node(run[i]).results[0]] = {nullptr, taken_apart(b_, pieces, i, stride < 0), 0};
   }
+}
+
+// The vectors from the first lane to the last, which are fewer loads than lanes; the last of them
+// ends with that lane, so that nothing behind it is read.
+CpuKernelEmitter::Value* CpuKernelEmitter::load_apart(const Node& n) {
+  if (width_ == 1 || mask_ != nullptr) return nullptr;
+  const int64_t stride = apart(n);
+  const int64_t count = std::abs(stride);
+  if (count < 2 || count > kMostSkipped) return nullptr;
+  llvm::Type* const element = codegen::memory_type_of(context_, n.type);
+  auto* const vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(width_));
+  Value* from = scalar_address(n, 0);
+  if (stride < 0) from = b_.CreateGEP(element, from, number(stride * (width_ - 1)));
+  Value* result = nullptr;
+  for (int64_t piece = 0; piece < count; ++piece) {
+    const int64_t begin = piece + 1 < count ? piece * width_ : (width_ - 1) * count + 1 - width_;
+    const int64_t end = piece + 1 < count ? begin + width_ : width_ * count;
+    Value* const loaded = b_.CreateAlignedLoad(vector, b_.CreateGEP(element, from, number(begin)),
+                                               alignment_of(n.type));
+    std::vector<int> which;
+    for (int64_t l = 0; l < width_; ++l) {
+      const int64_t place = (stride < 0 ? width_ - 1 - l : l) * count;
+      const bool taken = place >= piece * width_ && place < end;
+      which.push_back(static_cast<int>(taken ? width_ + place - begin : l));
+    }
+    result = b_.CreateShuffleVector(result == nullptr ? loaded : result, loaded, which);
+  }
+  return result;
 }
 
 void CpuKernelEmitter::store_run(const std::vector<NodeId>& run) {

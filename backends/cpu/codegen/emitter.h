@@ -225,6 +225,8 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
   bool joined(const std::vector<kernel::NodeId>& nodes, size_t first,
               std::set<kernel::NodeId>& done);
   void load_run(const std::vector<kernel::NodeId>& run, int64_t stride);
+  /// The lanes of a load that are a few elements apart; null if they are not, or some are masked.
+  Value* load_apart(const kernel::Node& n);
   void store_run(const std::vector<kernel::NodeId>& run);
   /// The mask of vector `piece` of the `count` that the lanes access together; null: all lanes.
   Value* mask_of_piece(size_t piece, size_t count, bool backwards);

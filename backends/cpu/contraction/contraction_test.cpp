@@ -1,6 +1,7 @@
 // Contractions of every type, in every layout, with sizes near those of tiles and blocks. Operands
 // are small integers, so that sums are exact and results are rounded once.
 #include "backends/cpu/contraction/contraction.h"
+#include "backends/cpu/contraction/tiling.h"
 
 #include <gtest/gtest.h>
 
@@ -125,6 +126,19 @@ TEST(Contraction, LargerThanABlock) {
     expect_right(types, {1, 150, 200, 600});
     expect_right(types, {1, 60, 70, 1030, true, true});
     expect_right(types, {1, 20, 40, 530});
+  }
+}
+
+// Few rows times a matrix that no cache holds: some of its lines at a time, along memory.
+TEST(Contraction, FewRowsTimesALargeMatrix) {
+  for (const int64_t rows : {1, 3}) {
+    const Shape shapes[] = {Shape(kF32, {1, rows, 130}), Shape(kF32, {1, 130, 2100})};
+    const auto loops = loops_of({{0}, {0}, {2}, {1}}, shapes, Shape(kF32, {1, rows, 2100}));
+    ASSERT_TRUE(loops);
+    EXPECT_EQ(tiling_of(*loops, 64).sums_a_block, 8);
+    EXPECT_FALSE(tiling_of(*loops, 64).packs_rhs);
+    expect_right({kF32, kF32, kF32}, {1, rows, 2100, 130});
+    expect_right({kF32, kF32, kBF16}, {1, rows, 2100, 131});
   }
 }
 

@@ -11,6 +11,11 @@ constexpr int64_t kPanelsABlock = 6;  // that share a packed row tile
 constexpr int64_t kRowsAWorkgroup = 144;
 constexpr int64_t kFewRows = 48;  // for which packing takes longer than it saves
 constexpr int64_t kSumsOfFewRows = 64;
+// Lines of a large right operand that are read side by side, so that each is read along memory, and
+// the panels that they reach across.
+constexpr int64_t kLinesAbreast = 8;
+constexpr int64_t kPanelsAbreast = 16;
+constexpr int64_t kFarFrom = 1 << 20;   // bytes of an operand that is not in a cache
 constexpr int64_t kPackFrom = 1 << 18;  // bytes of an operand that no longer stays in a near cache
 
 Tiling of_dot_products(const ContractionLoops& loops, int64_t lanes) {
@@ -18,7 +23,7 @@ Tiling of_dot_products(const ContractionLoops& loops, int64_t lanes) {
   const int64_t sums = loops.sums[0].extent;
   Tiling t;
   t.width = std::min(lanes, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(sums))));
-  t.rows = std::min<int64_t>(rows, 4);
+  t.rows = std::min<int64_t>(rows, 8);
   t.rows_a_group = divided(std::min<int64_t>(rows, kRowsAWorkgroup), t.rows) * t.rows;
   t.sums_a_block = sums;
   return t;
@@ -63,9 +68,12 @@ Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes) {
   const int64_t most_sums = t.packs_rhs || t.packs_lhs   ? kSumsABlock
                             : few && row.extent > t.rows ? kSumsOfFewRows
                                                          : sum.extent;
-  t.sums_a_block = std::min(sum.extent, most_sums);
+  const bool streams =
+      few && row.extent <= t.rows && sum.extent * column.extent * bytes > kFarFrom && !t.packs_lhs;
+  t.sums_a_block = std::min(sum.extent, streams ? kLinesAbreast : most_sums);
   t.keeps_sums = loops.result != loops.sum && t.sums_a_block < sum.extent;
-  t.panels = std::min(kPanelsABlock, divided(column.extent, t.columns()));
+  t.panels =
+      std::min(streams ? kPanelsAbreast : kPanelsABlock, divided(column.extent, t.columns()));
   return t;
 }
 

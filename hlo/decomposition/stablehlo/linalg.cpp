@@ -142,6 +142,8 @@ constexpr int64_t kMany = 16;
 constexpr int64_t kLoopOfMany = 32;
 constexpr int64_t kLoopOfColumns = 64;
 constexpr int64_t kLoopOfRows = 128;
+// Elements that an op of a loop may have so that the loop is one kernel.
+constexpr int64_t kElementsOfLoop = 1024;
 
 int64_t batch_count(const Type& type) {
   return element_count(Dims(type.dims().begin(), type.dims().end() - 2));
@@ -236,6 +238,41 @@ Value factor_by_columns(Builder& b, Value a) {
   return state.back();
 }
 
+// The upper factor row by row: each is taken off what is left of the matrix, by one elementwise op
+// on all of it. The lower triangle holds numbers that nothing reads.
+Value factor_by_rows(Builder& b, Value a) {
+  if (!b.ok()) return {};
+  const Dims dims = a.type().dims();
+  const int64_t rank = a.type().rank(), size = dims.back();
+  const ElementType type = a.type().element_type();
+  const Value adjoint = conjugate(Expr(b, transposed(b, a))).value();
+  const auto step = [&](Builder& inner, const std::vector<Value>& s) -> std::vector<Value> {
+    const Matrices m(inner, s[1].type());
+    const Value j = s[0];
+    const Expr left(inner, m.row(s[1], j));
+    const Expr squared = real_part(Expr(inner, m.element(left.value(), j)));
+    const Expr pivot(inner, m.repeat(as_type(pivot_of(squared), type).value(), size));
+    const Expr here = m.positions(size), column = m.everywhere(j, size);
+    const Expr row = select(here > column, left / pivot, select(here == column, pivot, 0.0));
+    const auto along = [&](const Expr& x, int64_t axis) -> Expr {
+      I64s to = counting(rank - 2);
+      to.push_back(axis);
+      return {inner, inner.broadcast_in_dim(x.value(), dims, std::move(to))};
+    };
+    const Expr rows(inner, inner.iota(ElementType::kS64, dims, rank - 2));
+    const Expr across = along(row, rank - 1);
+    const Expr rest = Expr(inner, s[1]) - along(conjugate(row), rank - 2) * across;
+    const Expr now(inner, inner.broadcast_scalar(j, dims));
+    return {next(inner, j), select(rows == now, across, rest).value()};
+  };
+  const Value factored = count_loop(b, size, {adjoint}, step).back();
+  if (!b.ok()) return {};
+  const Expr row(b, b.iota(ElementType::kS64, dims, rank - 2));
+  const Expr column(b, b.iota(ElementType::kS64, dims, rank - 1));
+  const Expr upper = select(column >= row, Expr(b, factored), 0.0);
+  return conjugate(Expr(b, transposed(b, upper.value()))).value();
+}
+
 Value factor_by_elements(Builder& b, Value a) {
   if (!b.ok()) return {};
   const ByElements m(b, a);
@@ -266,6 +303,7 @@ Value factor(Builder& b, Value a) {
   const int64_t size = a.type().dims().back();
   const int64_t most = is_many(a) ? kLoopOfMany : kLoopOfColumns;
   if (is_unrolled(a)) return factor_by_elements(b, a);
+  if (element_count(a.type().dims()) <= kElementsOfLoop) return factor_by_rows(b, a);
   if (size <= most) return factor_by_columns(b, a);
   const int64_t half = half_of(size, most);
   const Range first = {0, half}, second = {half, size};

@@ -15,13 +15,13 @@ ValueId linear_index(Builder& b, const Values& index, const Dims& dims) {
 }
 
 Values delinearize(Builder& b, ValueId linear, const Dims& dims) {
-  Values index(dims.size());
-  for (size_t d = dims.size(); d-- > 0;) {
-    if (d == 0) {
-      index[d] = linear;
-      break;
-    }
-    index[d] = dims[d] == 1 ? b.index(0) : b.rem(linear, b.index(dims[d]));
+  Values index(dims.size(), b.index(0));
+  // The first dimension of several elements has what is left; no remainder, which would differ from
+  // the index that it is made of.
+  size_t first = 0;
+  while (first + 1 < dims.size() && dims[first] == 1) ++first;
+  for (size_t d = dims.size(); d-- > first;) {
+    index[d] = d == first ? linear : dims[d] == 1 ? b.index(0) : b.rem(linear, b.index(dims[d]));
     linear = b.div(linear, b.index(dims[d]));
   }
   return index;

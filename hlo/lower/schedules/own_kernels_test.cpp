@@ -382,5 +382,26 @@ TEST(Selections, NotOfShortRowsOrManyElements) {
   }
 }
 
+// Numbers, one a row, may be in another shape, as in the gradient of a layer norm of [1, 6, 70]:
+// [1, 6] to [1, 6, 1] to [6]. The sums of a row would else be computed again for each
+// of its elements.
+TEST(Rows, SumsInShapesThatDifferByOnes) {
+  const std::string text = R"(
+func.func @main(%x: tensor<1x6x70xf32>) -> tensor<1x6x70xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %s = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [2] : (tensor<1x6x70xf32>, tensor<f32>) -> tensor<1x6xf32>
+  %one = stablehlo.reshape %s : (tensor<1x6xf32>) -> tensor<1x6x1xf32>
+  %flat = stablehlo.reshape %one : (tensor<1x6x1xf32>) -> tensor<6xf32>
+  %sum = stablehlo.add %flat, %flat : tensor<6xf32>
+  %b = stablehlo.broadcast_in_dim %sum, dims = [1] : (tensor<6xf32>) -> tensor<1x6x70xf32>
+  %d = stablehlo.subtract %x, %b : tensor<1x6x70xf32>
+  %t = stablehlo.reduce(%d init: %zero) applies stablehlo.maximum across dimensions = [2] : (tensor<1x6x70xf32>, tensor<f32>) -> tensor<1x6xf32>
+  %c = stablehlo.broadcast_in_dim %t, dims = [0, 1] : (tensor<1x6xf32>) -> tensor<1x6x70xf32>
+  %y = stablehlo.multiply %d, %c : tensor<1x6x70xf32>
+  return %y : tensor<1x6x70xf32>
+})";
+  expect_schedule(text, {}, {"fusion_rows"});
+}
+
 }  // namespace
 }  // namespace tenon::conformance

@@ -94,5 +94,6 @@ const Rule* find_rule(std::string_view name);
 
 std::span<const Rule> arithmetic_rules();
 std::span<const Rule> shape_rules();
+std::span<const Rule> product_rules();
 
 }  // namespace tenon::hlo::rewrite

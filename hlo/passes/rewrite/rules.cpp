@@ -20,7 +20,7 @@ std::string_view name_of(Exactness exactness) {
 std::span<const Rule* const> all_rules() {
   static const std::vector<const Rule*> kAll = [] {
     std::vector<const Rule*> all;
-    for (const std::span<const Rule> table : {arithmetic_rules(), shape_rules()}) {
+    for (const std::span<const Rule> table : {arithmetic_rules(), shape_rules(), product_rules()}) {
       for (const Rule& rule : table) all.push_back(&rule);
     }
     return all;

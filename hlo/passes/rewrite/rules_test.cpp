@@ -180,6 +180,46 @@ TEST(Rules, HaveNamesOfTheirOwnAndReasons) {
   }
 }
 
+// Many updates that are close, of an array of several numbers: the others stay.
+TEST(Rules, ScatterOfEveryOtherElement) {
+  for (const int64_t step : {2, 9}) {
+    Module module;
+    Computation& main = module.add_function("main");
+    const Value x = main.add_parameter(Type::tensor(ElementType::kS32, {20'000}));
+    const Value y = main.add_parameter(Type::tensor(ElementType::kS32, {2000}));
+    Builder b(main);
+    const Value steps = b.splat(Shape(ElementType::kS32, {2000}), static_cast<double>(step));
+    const Value places = b.mul(b.iota(ElementType::kS32, {2000}, 0), steps);
+    ScatterDims dims;
+    dims.scatter_dims_to_operand_dims = dims.inserted_window_dims = {0};
+    dims.index_vector_dim = 1;
+    auto region = std::make_unique<Computation>();
+    region->add_parameter(Type::tensor(ElementType::kS32, {}));
+    const Value later = region->add_parameter(Type::tensor(ElementType::kS32, {}));
+    region->insert(std::make_unique<Instruction>(OpCode::kReturn, std::vector<Value>{later},
+                                                 std::vector<Type>{}));
+    std::vector<std::unique_ptr<Computation>> regions;
+    regions.push_back(std::move(region));
+    Instruction* const scatter =
+        b.create(OpCode::kScatter, {x, places, y}, {{AttrKey::scatter_dimension_numbers, dims}}, {},
+                 std::move(regions));
+    ASSERT_NE(scatter, nullptr) << b.status().to_string();
+    main.set_declared_result_types({x.type()});
+    ASSERT_TRUE(b.finish({scatter->result()}).ok());
+    Random random(3);
+    const std::vector<Literal> arguments = draw_arguments(module, random);
+    const auto before = Evaluator(module).run(main, arguments);
+    ASSERT_TRUE(before) << before.error().to_string();
+    const auto applied = apply_rules(module);
+    ASSERT_TRUE(applied) << applied.error().to_string();
+    const OpCode last = main.last()->operand(0).def->code();
+    EXPECT_EQ(last, step == 2 ? OpCode::kSelect : OpCode::kScatter);
+    const auto after = Evaluator(module).run(main, arguments);
+    ASSERT_TRUE(after) << after.error().to_string();
+    EXPECT_EQ((*after)[0], (*before)[0]);
+  }
+}
+
 TEST(Rules, CanBeDisabled) {
   const Rule& rule = *find_rule("add-zero");
   Random random(1);

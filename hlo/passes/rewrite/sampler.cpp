@@ -134,6 +134,7 @@ class PatternSampler : public Sampler {
         break;
     }
     if (pattern.operands.empty()) return {};
+    if (pattern.code == OpCode::kScatter && pattern.operands.size() == 3) return scatter();
     const OpInfo& info = op_info(pattern.code);
     if (info.sample == sample::elementwise || info.sample == sample::clamp ||
         (info.sample == nullptr && info.category == Category::kElementwise)) {
@@ -216,6 +217,42 @@ class PatternSampler : public Sampler {
     std::vector<Value> parts;
     for (int64_t i = random.between(1, 3); i > 0; --i) parts.push_back(parameter(number_type()));
     return b().make(pattern.code, parts);
+  }
+
+  // Rows of an array of one number, replaced at places that count up, mostly within it.
+  Value scatter() {
+    const Type type = number_type();
+    if (type.rank() == 0) return {};
+    const ElementType integer = random.of({kS32, kS64, kU8, kS8});
+    const int64_t count = random.between(1, 4), step = random.between(1, 3);
+    const Dims places = random.one_in(2) ? Dims{count} : Dims{count, 1};
+    const auto splat = [&](const Dims& dims, int64_t number) {
+      return b().splat(Shape(integer, dims), static_cast<double>(number));
+    };
+    const Value counted = b().mul(b().iota(integer, {count}, 0), splat({count}, step));
+    const Value moved = b().add(splat({count}, random.below(3)), counted);
+    ScatterDims numbers;
+    numbers.scatter_dims_to_operand_dims = numbers.inserted_window_dims = {0};
+    numbers.index_vector_dim = 1;
+    Dims whole = type.dims();
+    whole[0] = random.between(1, 12);
+    Dims rows = type.dims();
+    rows[0] = count;
+    for (int64_t d = 1; d < type.rank(); ++d) numbers.update_window_dims.push_back(d);
+    variables_[0] = b().splat(Shape(type.element_type(), whole), random.one_in(2) ? 0 : 1);
+    variables_[1] = places.size() == 1 ? moved : b().reshape(moved, places);
+    variables_[2] = parameter(Type::tensor(type.element_type(), rows));
+    auto region = std::make_unique<Computation>();
+    region->add_parameter(Type::tensor(type.element_type(), {}));
+    const Value replacement = region->add_parameter(Type::tensor(type.element_type(), {}));
+    region->insert(std::make_unique<Instruction>(OpCode::kReturn, std::vector<Value>{replacement},
+                                                 std::vector<Type>{}));
+    std::vector<std::unique_ptr<Computation>> regions;
+    regions.push_back(std::move(region));
+    Instruction* const made =
+        b().create(OpCode::kScatter, {variables_[0], variables_[1], variables_[2]},
+                   {{AttrKey::scatter_dimension_numbers, numbers}}, {}, std::move(regions));
+    return made == nullptr ? Value() : made->result();
   }
 
   Value concatenate(const Pattern& pattern) {

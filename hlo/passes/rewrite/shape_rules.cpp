@@ -1,5 +1,7 @@
 // Rules of ops that move elements, and of tuples and complex numbers.
 #include <algorithm>
+#include <cstdlib>
+#include <optional>
 #include <utility>
 
 #include "hlo/ir/region.h"
@@ -94,7 +96,156 @@ constexpr Condition kPointwise{
              op.integer(AttrKey::feature_group_count, 1) == 1 &&
              op.integer(AttrKey::batch_group_count, 1) == 1;
     }};
+
+// Numbers first, first + step, …: the elements of an array, in order.
+struct Counted {
+  int64_t first = 0;
+  int64_t step = 0;
+};
+
+bool fits_type(int64_t number, ElementType type) {
+  const bool is_signed = is_signed_integer(type);
+  const int bits = bit_width(type) - (is_signed ? 1 : 0);
+  const int64_t end = bits >= 62 ? int64_t{1} << 62 : int64_t{1} << bits;
+  return number < end && number >= (is_signed ? -end : 0);
+}
+
+bool is_line(const Type& type) {
+  return std::ranges::count_if(type.dims(), [](int64_t size) { return size != 1; }) <= 1;
+}
+
+// The elements of an iota, times and plus constants, of an array with one dimension of several.
+std::optional<Counted> counted(Value value, int depth = 0) {
+  constexpr int kDeepest = 8;
+  constexpr int64_t kLargest = int64_t{1} << 31;  // So that nothing overflows here.
+  const Type& type = value.type();
+  const int64_t count = element_count(type.dims());
+  const bool fits =
+      is_integer(type.element_type()) && is_line(type) && count > 0 && count < kLargest;
+  if (!fits || depth == kDeepest) return std::nullopt;
+  const Instruction& op = *value.def;
+  const auto number = [&](size_t i) {
+    const Literal* const splat = splat_of(op.operand(i));
+    const int64_t known = splat == nullptr ? kLargest : splat->get_integer(0);
+    return known > -kLargest && known < kLargest ? std::optional(known) : std::nullopt;
+  };
+  // The numbers of one operand, and the constant that is the other one.
+  const auto with_constant = [&](bool either, const auto& made) -> std::optional<Counted> {
+    for (const size_t i : {0, 1}) {
+      if (i == 1 && !either) break;
+      const auto constant = number(1 - i);
+      const auto numbers = constant ? counted(op.operand(i), depth + 1) : std::nullopt;
+      if (numbers) return made(*numbers, *constant);
+    }
+    return std::nullopt;
+  };
+  std::optional<Counted> found;
+  switch (op.code()) {
+    case OpCode::kIota:
+      if (type.dims()[static_cast<size_t>(op.integer(AttrKey::iota_dimension))] != count) break;
+      found = Counted{0, 1};
+      break;
+    case OpCode::kReshape:
+    case OpCode::kConvert:
+    case OpCode::kBroadcastInDim:
+      if (element_count(op.operand_type(0).dims()) == count)
+        found = counted(op.operand(0), depth + 1);
+      break;
+    case OpCode::kAdd:
+      found =
+          with_constant(true, [](Counted x, int64_t c) { return Counted{x.first + c, x.step}; });
+      break;
+    case OpCode::kSubtract:
+      found =
+          with_constant(false, [](Counted x, int64_t c) { return Counted{x.first - c, x.step}; });
+      break;
+    case OpCode::kMultiply:
+      found = with_constant(true,
+                            [](Counted x, int64_t c) { return Counted{x.first * c, x.step * c}; });
+      break;
+    default:
+      break;
+  }
+  if (!found || std::abs(found->first) >= kLargest || std::abs(found->step) >= kLargest)
+    return std::nullopt;
+  const bool wraps = !fits_type(found->first, type.element_type()) ||
+                     !fits_type(found->first + (count - 1) * found->step, type.element_type());
+  return wraps ? std::nullopt : found;
+}
+
+// The axis of a scatter along which slices of y replace those of x at counted places.
+std::optional<int64_t> axis_of_slices(const Match& m) {
+  const Instruction& op = m.root();
+  const auto& dims = *op.attr<ScatterDims>(AttrKey::scatter_dimension_numbers);
+  if (dims.scatter_dims_to_operand_dims.size() != 1 || !dims.input_batching_dims.empty() ||
+      dims.inserted_window_dims != dims.scatter_dims_to_operand_dims) {
+    return std::nullopt;
+  }
+  const int64_t axis = dims.inserted_window_dims[0];
+  const Dims& whole = op.operand_type(0).dims();
+  const Dims& updates = op.operand_type(2).dims();
+  if (whole.size() != updates.size()) return std::nullopt;
+  I64s window;
+  for (int64_t d = 0; d < static_cast<int64_t>(whole.size()); ++d) {
+    if (d == axis) continue;
+    if (whole[static_cast<size_t>(d)] != updates[static_cast<size_t>(d)]) return std::nullopt;
+    window.push_back(d);
+  }
+  return dims.update_window_dims == window ? std::optional(axis) : std::nullopt;
+}
+
+constexpr int64_t kFewUpdates = 1024;  // which loops make in place
+constexpr int64_t kFarApart = 8;       // places that are so far apart leave most of x as it is
+
+constexpr Condition kReplacesCounted{
+    "the region returns y, whose slices have all of x along other dimensions, and i counts up "
+    "within "
+    "x; x is a constant of one number, or the slices are many and close",
+    [](const Match& m) {
+      const Instruction& op = m.root();
+      const Computation& region = op.region(0);
+      const ElementType type = m.x().type().element_type();
+      const bool replaces = region.first() == region.return_instruction() &&
+                            region.return_instruction()->operand(0) == region.parameter(1) &&
+                            region.parameter(1).type().element_type() == type;
+      const auto axis = replaces ? axis_of_slices(m) : std::nullopt;
+      const auto places = axis ? counted(m.variables[1]) : std::nullopt;
+      if (!places) return false;
+      const Dims& updates = m.variables[2].type().dims();
+      const int64_t count = updates[static_cast<size_t>(*axis)];
+      const int64_t last = places->first + (count - 1) * places->step;
+      const bool within = places->first >= 0 && places->step >= 1 &&
+                          last < m.x().type().dims()[static_cast<size_t>(*axis)] &&
+                          element_count(m.variables[1].type().dims()) == count;
+      const bool many = element_count(updates) > kFewUpdates && places->step <= kFarApart;
+      return within && (splat_of(m.x()) != nullptr || many);
+    }};
+
 // --- Replacements with attributes
+
+Value spread_slices(Builder& b, const Match& match) {
+  const Value x = match.x();
+  const Value y = match.variables[2];
+  const auto axis = static_cast<size_t>(*axis_of_slices(match));
+  const Counted places = *counted(match.variables[1]);
+  const size_t rank = x.type().dims().size();
+  I64s low(rank, 0), high(rank, 0), interior(rank, 0);
+  low[axis] = places.first;
+  interior[axis] = places.step - 1;
+  high[axis] = x.type().dims()[axis] - 1 - places.first - (y.type().dims()[axis] - 1) * places.step;
+  const auto spread = [&](Value what, Value between) {
+    return b.pad(what, between, low, high, interior);
+  };
+  const ElementType type = x.type().element_type();
+  const Literal* const splat = splat_of(x);
+  const Value between =
+      splat != nullptr ? b.constant(DenseAttr::splat(Shape(type, {}), *splat)) : b.scalar(type, 0);
+  const Value spread_y = spread(y, between);
+  if (splat != nullptr) return spread_y;
+  const ElementType pred = ElementType::kPred;
+  const Value present = spread(b.splat(Shape(pred, y.type().dims()), 1), b.scalar(pred, 0));
+  return b.select(present, spread_y, x);
+}
 
 // The product has the dimensions of x without its features, in order, then the output features.
 Value product_of_pointwise(Builder& b, const Match& match) {
@@ -225,6 +376,9 @@ constexpr Rule kRules[] = {
      .replacement = "slice(x)", .build = slice_at_known_start, .because = "the starts are clamped at compile time"},
     {.name = "dynamic-update-slice-whole", .pattern = "dynamic_update_slice(x, y, starts...)",
      .where = kWholeUpdate, .replacement = "y", .because = "the starts are clamped to 0"},
+    {.name = "scatter-counted", .pattern = "scatter(x, i, y)", .where = kReplacesCounted,
+     .replacement = "pad(y), or select(pad(true), pad(y), x)", .build = spread_slices,
+     .because = "each place is written once, in order"},
     {.name = "reduce-one", .pattern = "reduce(x, y)", .where = kReducesOne, .replacement = "op(broadcast_in_dim(y), reshape(x))",
      .build = combine_one, .because = "the initial value enters once, before the element"},
     {.name = "reverse-short", .pattern = "reverse(x)", .where = kShortDimensions, .replacement = "x",

@@ -173,3 +173,82 @@ func.func @complex_of_parts(%z: tensor<5xcomplex<f32>>) -> tensor<5xcomplex<f32>
   %r = stablehlo.complex %a, %b : tensor<5xcomplex<f32>>
   return %r : tensor<5xcomplex<f32>>
 }
+
+// CHECK-LABEL: func.func @dot_of_transposed_x(
+// CHECK-NEXT: %[[R:[0-9]+]] = stablehlo.dot_general(%arg0, %arg1) {dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [0], rhs_contracting_dimensions = [0]>} : f32[2,5]
+// CHECK-NEXT: stablehlo.return(%[[R]])
+func.func @dot_of_transposed_x(%x: tensor<3x2xf32>, %y: tensor<3x5xf32>) -> tensor<2x5xf32> {
+  %t = stablehlo.transpose %x, dims = [1, 0] : (tensor<3x2xf32>) -> tensor<2x3xf32>
+  %r = stablehlo.dot_general %t, %y, contracting_dims = [1] x [0] : (tensor<2x3xf32>, tensor<3x5xf32>) -> tensor<2x5xf32>
+  return %r : tensor<2x5xf32>
+}
+
+// CHECK-LABEL: func.func @dot_of_transposed_y(
+// CHECK-NEXT: %[[R:[0-9]+]] = stablehlo.dot_general(%arg0, %arg1) {dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [0], rhs_batching_dimensions = [1], lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [2]>} : f32[4,2,5]
+// CHECK-NEXT: stablehlo.return(%[[R]])
+func.func @dot_of_transposed_y(%x: tensor<4x2x3xf32>, %y: tensor<5x4x3xf32>) -> tensor<4x2x5xf32> {
+  %t = stablehlo.transpose %y, dims = [1, 2, 0] : (tensor<5x4x3xf32>) -> tensor<4x3x5xf32>
+  %r = stablehlo.dot_general %x, %t, batching_dims = [0] x [0], contracting_dims = [2] x [1] : (tensor<4x2x3xf32>, tensor<4x3x5xf32>) -> tensor<4x2x5xf32>
+  return %r : tensor<4x2x5xf32>
+}
+
+// The free dimensions would change their order.
+// CHECK-LABEL: func.func @dot_of_other_order(
+// CHECK-NEXT: stablehlo.transpose
+func.func @dot_of_other_order(%x: tensor<3x2x4xf32>, %y: tensor<3x5xf32>) -> tensor<4x2x5xf32> {
+  %t = stablehlo.transpose %x, dims = [2, 1, 0] : (tensor<3x2x4xf32>) -> tensor<4x2x3xf32>
+  %r = stablehlo.dot_general %t, %y, contracting_dims = [2] x [0] : (tensor<4x2x3xf32>, tensor<3x5xf32>) -> tensor<4x2x5xf32>
+  return %r : tensor<4x2x5xf32>
+}
+
+// CHECK-LABEL: func.func @transpose_of_dot(
+// CHECK-NEXT: %[[R:[0-9]+]] = stablehlo.dot_general(%arg1, %arg0) {dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [0], rhs_contracting_dimensions = [1]>} : f32[5,2]
+// CHECK-NEXT: stablehlo.return(%[[R]])
+func.func @transpose_of_dot(%x: tensor<2x3xf32>, %y: tensor<3x5xf32>) -> tensor<5x2xf32> {
+  %d = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<2x3xf32>, tensor<3x5xf32>) -> tensor<2x5xf32>
+  %r = stablehlo.transpose %d, dims = [1, 0] : (tensor<2x5xf32>) -> tensor<5x2xf32>
+  return %r : tensor<5x2xf32>
+}
+
+// CHECK-LABEL: func.func @dot_of_vector(
+// CHECK-NEXT: %[[D:[0-9]+]] = stablehlo.dot_general(%arg1, %arg0) {dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1]>} : f32[5,1]
+// CHECK-NEXT: %[[R:[0-9]+]] = stablehlo.reshape(%[[D]]) : f32[1,5]
+// CHECK-NEXT: stablehlo.return(%[[R]])
+func.func @dot_of_vector(%x: tensor<1x3xf32>, %y: tensor<5x3xf32>) -> tensor<1x5xf32> {
+  %r = stablehlo.dot_general %x, %y, contracting_dims = [1] x [1] : (tensor<1x3xf32>, tensor<5x3xf32>) -> tensor<1x5xf32>
+  return %r : tensor<1x5xf32>
+}
+
+// CHECK-LABEL: func.func @scatter_counted(
+// CHECK: %[[R:[0-9]+]] = stablehlo.pad(%arg0, %{{[0-9]+}}) {edge_padding_high = [2], edge_padding_low = [1], interior_padding = [1]} : f32[8]
+// CHECK-NEXT: stablehlo.return(%[[R]])
+func.func @scatter_counted(%y: tensor<3xf32>) -> tensor<8xf32> {
+  %x = stablehlo.constant dense<0.0> : tensor<8xf32>
+  %i = stablehlo.iota dim = 0 : tensor<3xi32>
+  %two = stablehlo.constant dense<2> : tensor<3xi32>
+  %one = stablehlo.constant dense<1> : tensor<3xi32>
+  %m = stablehlo.multiply %two, %i : tensor<3xi32>
+  %a = stablehlo.add %one, %m : tensor<3xi32>
+  %p = stablehlo.broadcast_in_dim %a, dims = [0] : (tensor<3xi32>) -> tensor<3x1xi32>
+  %r = "stablehlo.scatter"(%x, %p, %y) <{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+  ^bb0(%u: tensor<f32>, %v: tensor<f32>):
+    stablehlo.return %v : tensor<f32>
+  }) : (tensor<8xf32>, tensor<3x1xi32>, tensor<3xf32>) -> tensor<8xf32>
+  return %r : tensor<8xf32>
+}
+
+// One place is beyond the end.
+// CHECK-LABEL: func.func @scatter_beyond(
+// CHECK: stablehlo.scatter
+func.func @scatter_beyond(%y: tensor<3xf32>) -> tensor<4xf32> {
+  %x = stablehlo.constant dense<0.0> : tensor<4xf32>
+  %i = stablehlo.iota dim = 0 : tensor<3xi32>
+  %two = stablehlo.constant dense<2> : tensor<3xi32>
+  %m = stablehlo.multiply %two, %i : tensor<3xi32>
+  %p = stablehlo.reshape %m : (tensor<3xi32>) -> tensor<3x1xi32>
+  %r = "stablehlo.scatter"(%x, %p, %y) <{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+  ^bb0(%u: tensor<f32>, %v: tensor<f32>):
+    stablehlo.return %v : tensor<f32>
+  }) : (tensor<4xf32>, tensor<3x1xi32>, tensor<3xf32>) -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}

@@ -2,6 +2,7 @@
 // its features; elements of the input are gathered when a tile is loaded, and no copy of the input
 // with its windows is ever in memory.
 #include <algorithm>
+#include <optional>
 
 #include "hlo/lower/elements/contraction.h"
 #include "hlo/lower/elements/index_math.h"
@@ -18,8 +19,12 @@ using kernel::Builder;
 // An input with gaps (input_dilation d) is taken by phases: of the results y = y' d + p with one p,
 // a window has input only at the places k = k0(p) + t d. Each phase is a batch of the product, so
 // that no zero between elements is multiplied.
+//
+// With native tiles (`native`) loads follow memory: places of other dimensions than the one that is
+// last in memory become batches, and the last dimension of the window is in a tile with few
+// features.
 struct ConvolutionSizes {
-  explicit ConvolutionSizes(const Instruction& op) : c(convolution_of(op)) {
+  ConvolutionSizes(const Instruction& op, bool native) : c(convolution_of(op)) {
     const Dims& rhs = op.operand_type(1).dims();
     const Dims& out = op.result_type().dims();
     const auto at = [](const Dims& dims, int64_t axis) { return dims[static_cast<size_t>(axis)]; };
@@ -36,8 +41,45 @@ struct ConvolutionSizes {
       window.push_back(at(rhs, c.kernel.spatial[s]));
       turns.push_back(tiles_of(window.back(), phase_count));
     }
+    own_batch = batch.size();
+    apart.assign(places.size(), false);
     is_shallow = features < kShallow;
+    if (native && !places.empty()) follow_memory(op.operand_type(0).rank() - 1);
   }
+
+  // `last`: the last dimension of the input.
+  void follow_memory(int64_t last) {
+    const bool along_features = c.input.feature == last;
+    const size_t spatial = c.strides.size();
+    std::optional<size_t> kept;  // The place that tiles run along.
+    if (along_features) {
+      if (spatial > 0 && places.back() >= kLongLine) kept = spatial;
+    } else if (c.input.batch == last) {
+      if (groups == 1 && places[0] >= kShortLine) kept = 0;
+    } else {
+      const auto at =
+          static_cast<size_t>(std::ranges::find(c.input.spatial, last) - c.input.spatial.begin());
+      if (places[at + 1] >= kShortLine) kept = at + 1;
+    }
+    for (size_t p = 0; kept && p < places.size(); ++p) {
+      apart[p] = p != *kept;
+      if (apart[p]) batch.push_back(places[p]);
+    }
+    const auto has_gaps = [](const Dims& dilations) {
+      return std::ranges::any_of(dilations, [](int64_t each) { return each != 1; });
+    };
+    is_run = along_features && is_shallow && groups == 1 && spatial > 0 && kept == spatial &&
+             c.input.spatial.back() == last - 1 && c.kernel_dilation.back() == 1 &&
+             !has_gaps(c.input_dilation) &&
+             !contains(c.reversed, static_cast<int64_t>(spatial) - 1);
+    is_joined = spatial > 0 && (is_run || (!along_features && features < kFewFeatures));
+    if (is_joined) is_shallow = false;
+  }
+
+  // Lines of places from which tiles are within one: features are as close as they can be anyway.
+  static constexpr int64_t kLongLine = 28;
+  static constexpr int64_t kShortLine = 14;
+  static constexpr int64_t kFewFeatures = 64;
 
   // Below this many features a tile goes across places of the window too.
   static constexpr int64_t kShallow = 8;
@@ -52,19 +94,53 @@ struct ConvolutionSizes {
   Dims phases;
   Dims turns;  // places of the window at which a phase has input
   bool is_shallow = false;
+  size_t own_batch = 0;     // dimensions of `batch` that are no places
+  std::vector<bool> apart;  // places that are batches
+  bool is_joined = false;   // whether k counts features in the last dimension of the window
+  bool is_run = false;      // and their elements are adjacent in the input
 
   int64_t depth() const { return element_count(turns) * features; }
+  int64_t row_count() const {
+    int64_t count = 1;
+    for (size_t p = 0; p < places.size(); ++p) count *= apart[p] ? 1 : places[p];
+    return count;
+  }
+  Dims outer_turns() const {
+    if (is_shallow) return {};
+    return is_joined ? Dims(turns.begin(), turns.end() - 1) : turns;
+  }
+  int64_t depth_of_turn() const {
+    return is_shallow ? depth() : is_joined ? turns.back() * features : features;
+  }
 };
 
 class ConvolutionProduct final : public TiledProduct {
  public:
-  explicit ConvolutionProduct(const Instruction& of)
-      : ConvolutionProduct(of, ConvolutionSizes(of)) {}
+  ConvolutionProduct(const Instruction& of, bool native)
+      : ConvolutionProduct(of, ConvolutionSizes(of, native)) {}
+
+  void begin(KernelMaker& maker) const override {
+    line_ = kernel::kNone;
+    if (!sizes_.is_run) return;
+    const Value inside = op.operand(0), input = maker.e().resolve(inside);
+    if (input != inside && inside.def->uses().size() != 1) return;  // Others in the fusion read it.
+    Dims dims = op.operand_type(0).dims();
+    const int64_t few = dims.back();
+    dims.pop_back();
+    dims.back() *= few;
+    line_ = maker.reshaped_input(input, dims);
+  }
 
   Element element(ElementEmitter& e, size_t side, const FactorPlace& place, ValueId inside,
                   ElementType type) const override {
     Values turn = place.outer;
     ValueId feature = place.k;
+    if (line_ != kernel::kNone && side == 0) return element_of_line(e, place, inside, type);
+    if (sizes_.is_joined) {
+      const Values both = delinearize(e.b, place.k, {sizes_.turns.back(), sizes_.features});
+      turn.push_back(both[0]);
+      feature = both[1];
+    }
     if (sizes_.is_shallow) {
       Dims dims = sizes_.turns;
       dims.push_back(sizes_.features);
@@ -114,19 +190,87 @@ class ConvolutionProduct final : public TiledProduct {
     return present;
   }
 
+  // A phase may have fewer places of the window than others.
+  ValueId has_products(Builder& b, const Values& in_batch, const Values& turn) const override {
+    ValueId inside = b.pred(true);
+    window_of(b, in_batch, turn, inside);
+    return inside;
+  }
+
+  bool is_result_along_m() const override {
+    const program::Convolution& c = sizes_.c;
+    return c.output.feature != op.result_type().rank() - 1;
+  }
+
+  size_t own_batch() const override { return sizes_.own_batch; }
+  bool may_pack() const override { return true; }
+
+  // Whole tiles of a kernel whose last dimensions are the depth of a turn and the outputs.
+  kernel::MemoryId matrix(ElementEmitter& e, int64_t tile_k, int64_t tile_n) const override {
+    const program::Convolution& c = sizes_.c;
+    const Type& type = op.operand_type(1);
+    const bool joined = sizes_.is_joined && sizes_.features == 1;
+    const int64_t deep = joined ? c.kernel.spatial.back() : c.kernel.feature;
+    const bool fits = (joined || (!sizes_.is_joined && !sizes_.is_shallow)) &&
+                      sizes_.own_batch == 0 && c.reversed.empty() && k % tile_k == 0 &&
+                      n % tile_n == 0 && c.kernel.batch == type.rank() - 1 &&
+                      deep == type.rank() - 2 && type.element_type() == accumulator(op);
+    return fits ? e.memory_of(e.resolve(op.operand(1))) : kernel::kNone;
+  }
+  Values place_in_matrix(Builder& b, const FactorPlace& tile) const override {
+    WindowElement of;
+    of.in_window = tile.outer;
+    of.feature = tile.k;
+    if (sizes_.is_joined) {
+      of.in_window.push_back(tile.k);
+      of.feature = b.index(0);
+    }
+    return kernel_index(b, op, sizes_.c, of, tile.free);
+  }
+
   // The later a dimension, the closer its elements.
   bool is_along_k(size_t side) const override {
     const program::Convolution& c = sizes_.c;
     if (side == 1) return c.kernel.feature > c.kernel.batch;
+    if (std::ranges::find(sizes_.apart, true) != sizes_.apart.end()) {
+      return c.input.feature == op.operand_type(0).rank() - 1;
+    }
     return c.input.spatial.empty() || c.input.feature > c.input.spatial.back();
   }
 
  private:
   ConvolutionProduct(const Instruction& of, const ConvolutionSizes& sizes)
-      : TiledProduct(of, sizes.batch, sizes.is_shallow ? Dims{} : sizes.turns,
-                     element_count(sizes.places), sizes.outputs,
-                     sizes.is_shallow ? sizes.depth() : sizes.features),
+      : TiledProduct(of, sizes.batch, sizes.outer_turns(), sizes.row_count(), sizes.outputs,
+                     sizes.depth_of_turn()),
         sizes_(sizes) {}
+
+  // An element of an input whose last place and features are one dimension, so that elements with
+  // neighbouring k are neighbours; padding is before and behind it.
+  Element element_of_line(ElementEmitter& e, const FactorPlace& place, ValueId inside,
+                          ElementType type) const {
+    Builder& b = e.b;
+    const program::Convolution& c = sizes_.c;
+    const Dims& dims = op.operand_type(0).dims();
+    const Values at = place_of(b, place.batch, place.free);
+    const size_t last = c.strides.size() - 1;
+    Values index(dims.size() - 1);
+    index[static_cast<size_t>(c.input.batch)] = at[0];
+    for (size_t s = 0; s <= last; ++s) {
+      const int64_t wide = s == last ? sizes_.features : 1;
+      const ValueId in_window =
+          s == last ? place.k : b.mul(place.outer[s], b.index(c.kernel_dilation[s]));
+      const ValueId from =
+          b.sub(b.mul(at[s + 1], b.index(c.strides[s] * wide)), b.index(c.padding_low[s] * wide));
+      const auto axis = static_cast<size_t>(c.input.spatial[s]);
+      index[axis] = b.add(from, in_window);
+      inside = b.logical_and(inside, in_bounds(b, index[axis], dims[axis] * wide));
+    }
+    const auto load = [&] {
+      return e.convert({b.load(line_, index)}, op.operand_type(0).element_type(), type);
+    };
+    if (b.kernel().is_constant(inside)) return load();
+    return e.if_else(inside, type, load, [&] { return e.constant(type, 0); });
+  }
 
   ValueId group_of(Builder& b, const Values& in_batch) const {
     return sizes_.groups > 1 ? in_batch[0] : b.index(0);
@@ -143,7 +287,17 @@ class ConvolutionProduct final : public TiledProduct {
 
   // The batch and the place of a result.
   Values place_of(Builder& b, const Values& in_batch, ValueId row) const {
-    Values place = delinearize(b, row, sizes_.places);
+    Values place(sizes_.places.size());
+    Dims together;
+    for (size_t p = 0; p < place.size(); ++p) {
+      if (!sizes_.apart[p]) together.push_back(sizes_.places[p]);
+    }
+    const Values in_row = delinearize(b, row, together);
+    size_t next_batch = sizes_.own_batch;
+    size_t next = 0;
+    for (size_t p = 0; p < place.size(); ++p) {
+      place[p] = sizes_.apart[p] ? in_batch[next_batch++] : in_row[next++];
+    }
     for (size_t s = 0; s < sizes_.phases.size(); ++s) {
       place[s + 1] =
           b.add(b.mul(place[s + 1], b.index(sizes_.phases[s])), phase_of(b, in_batch, s));
@@ -172,12 +326,14 @@ class ConvolutionProduct final : public TiledProduct {
   }
 
   const ConvolutionSizes sizes_;
+  // The input with its last place and features as one dimension, in the kernel that is being made.
+  mutable kernel::MemoryId line_ = kernel::kNone;
 };
 
 std::optional<double> estimate_tiled_convolution(const ScheduleInput& input) {
   const Instruction* op = input.fused.only(OpCode::kConvolution);
   if (op == nullptr) return std::nullopt;
-  const ConvolutionSizes sizes(*op);
+  const ConvolutionSizes sizes(*op, false);
   // One element a lane multiplies the zeros between elements of the input.
   return estimate_tiled_product(
       input, *op, std::min({element_count(sizes.places), sizes.outputs, sizes.depth()}));
@@ -185,8 +341,8 @@ std::optional<double> estimate_tiled_convolution(const ScheduleInput& input) {
 
 Taken emit_tiled_convolution(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
                              const LowerLimits& limits) {
-  return emit_tiled_product(lowered, fused, ConvolutionProduct(*fused.only(OpCode::kConvolution)),
-                            tuning, limits);
+  const ConvolutionProduct product(*fused.only(OpCode::kConvolution), has_native_tiles(limits));
+  return emit_tiled_product(lowered, fused, product, tuning, limits);
 }
 
 }  // namespace
@@ -197,7 +353,9 @@ constinit const Schedule kTiledConvolution = {
     "behind it",
     "an implicit matrix product as by `tiled-dot`, with its parameters: the rows are places of the "
     "result, the columns its features; a tile of the input is gathered for each place of the "
-    "window, with zeros for padding and gaps; of few features, across the window",
+    "window, with zeros for padding and gaps; of few features, across the window; where `contract` "
+    "has wide registers, tiles run along the input's last dimension, and a filter is read where it "
+    "lies, or brought into the order of its tiles once",
     {},
     estimate_tiled_convolution,
     emit_tiled_convolution};

@@ -1,6 +1,7 @@
 #include "hlo/lower/schedules/products/tiled_product.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "hlo/lower/elements/contraction.h"
 #include "hlo/lower/elements/index_math.h"
@@ -26,6 +27,23 @@ struct Tiles {
 // Whether a register holds several results.
 bool is_wide(const LowerLimits& limits) { return limits.vector_bytes >= limits.cost.wide_register; }
 
+// Dimensions of factor 1 in the order of its tiles.
+Dims packed_dims(const TiledProduct& product, const Tiles& tiles) {
+  Dims dims(product.batch.begin(),
+            product.batch.begin() + static_cast<std::ptrdiff_t>(product.own_batch()));
+  dims.insert(dims.end(), product.outer.begin(), product.outer.end());
+  dims.insert(dims.end(),
+              {tiles_of(product.k, tiles.k) * tiles.k, tiles_of(product.n, tiles.n()) * tiles.n()});
+  return dims;
+}
+
+// Whether several tiles of results read the same tile of factor 1.
+bool shares_factor(const TiledProduct& product, const Tiles& tiles) {
+  const Dims rest(product.batch.begin() + static_cast<std::ptrdiff_t>(product.own_batch()),
+                  product.batch.end());
+  return product.may_pack() && element_count(rest) * tiles_of(product.m, tiles.m()) > 1;
+}
+
 // A tile of a factor keeps the type that the operand has in memory if products have the
 // accumulator's kind; with wide registers it is widened when loaded, before it is used repeatedly.
 ElementType tile_type(const Instruction& dot, size_t side, const LowerLimits& limits) {
@@ -40,7 +58,7 @@ ElementType tile_type(const Instruction& dot, size_t side, const LowerLimits& li
 class ProductKernel {
  public:
   ProductKernel(KernelMaker& maker, const FusedOp& fused, const TiledProduct& product,
-                const Tiles& tiles, const LowerLimits& limits)
+                const Tiles& tiles, const LowerLimits& limits, bool is_packed)
       : maker_(maker),
         b_(maker.b()),
         e_(maker.e()),
@@ -48,15 +66,44 @@ class ProductKernel {
         product_(product),
         op_(product.op),
         tiles_(tiles),
-        limits_(limits) {}
+        limits_(limits),
+        is_packed_(is_packed) {}
+
+  /// Factor 1 in the order of its tiles, with zeros beyond its end: a temporary.
+  void pack(TuningParameters& tuning) {
+    maker_.inputs();
+    const MemoryId packed = maker_.temporary(0, kernel::Access::kOut);
+    const Dims dims = packed_dims(product_, tiles_);
+    const ElementType type = tile_type(op_, 1, limits_);
+    for_each_index(b_, dims, tuning, [&](const Values& at) {
+      const auto own = at.begin() + static_cast<std::ptrdiff_t>(product_.own_batch());
+      TiledProduct::FactorPlace place;
+      place.batch = Values(at.begin(), own);
+      place.batch.resize(product_.batch.size(), b_.index(0));
+      place.outer = Values(own, at.end() - 2);
+      place.k = at[at.size() - 2];
+      place.free = at.back();
+      const ValueId inside = is_inside(b_, {{place.free, product_.n, dims.back()},
+                                            {place.k, product_.k, dims[dims.size() - 2]}});
+      b_.store(product_.element(e_, 1, place, inside, type).re, packed, at);
+    });
+  }
 
   /// The results, or temporaries with the sum of each part of the depth.
   void run() {
     maker_.inputs();
+    product_.begin(maker_);
+    is_native_ = has_native_tiles(limits_);
+    transposes_ = is_native_ && !product_.is_along_k(0);
+    if (is_packed_) {
+      matrix_ = maker_.temporary(0, kernel::Access::kIn);
+    } else if (is_native_) {
+      matrix_ = product_.matrix(e_, tiles_.k, tiles_.n());
+    }
     if (tiles_.parts == 1) {
       results();
     } else {
-      found_ = maker_.temporary(0, kernel::Access::kOut);
+      found_ = maker_.temporary(is_packed_ ? 1 : 0, kernel::Access::kOut);
     }
     Dims grid = product_.batch;
     grid.push_back(tiles_of(product_.m, tiles_.m()));
@@ -70,20 +117,27 @@ class ProductKernel {
     const ValueId row = b_.mul(group[rank], b_.index(tiles_.m()));
     const ValueId column = b_.mul(group[rank + 1], b_.index(tiles_.n()));
     const ElementType type = accumulator(op_);
-    const MemoryId x = b_.scratch("a", tile_type(op_, 0, limits_), {tiles_.m(), tiles_.k});
-    const MemoryId y = b_.scratch("b", tile_type(op_, 1, limits_), {tiles_.k, tiles_.n()});
-    const MemoryId sums = b_.private_memory(
-        "acc", type, {tiles_.lanes_m, tiles_.lanes_n, tiles_.each_m, tiles_.each_n}, 2);
-    for_each_sum([&](const Values& at) { b_.store(e_.constant(type, 0).re, sums, at); });
+    const MemoryId x =
+        b_.scratch("a", tile_type(op_, 0, limits_),
+                   transposes_ ? Dims{tiles_.k, tiles_.m()} : Dims{tiles_.m(), tiles_.k});
+    const MemoryId y = matrix_ != kernel::kNone
+                           ? kernel::kNone
+                           : b_.scratch("b", tile_type(op_, 1, limits_), {tiles_.k, tiles_.n()});
+    const MemoryId sums =
+        is_native_
+            ? b_.scratch("sums", type, {tiles_.m(), tiles_.n()})
+            : b_.private_memory("acc", type,
+                                {tiles_.lanes_m, tiles_.lanes_n, tiles_.each_m, tiles_.each_n}, 2);
+    for_each_sum(
+        [&](const Values& at, ValueId, ValueId) { b_.store(e_.constant(type, 0).re, sums, at); });
     for_each_turn([&](const Values& outer, ValueId k) {
-      bring(0, x, {batch_, row, outer, k});
-      bring(1, y, {batch_, column, outer, k});
-      const Values zero = {b_.index(0), b_.index(0)};
-      b_.contract(tiles_.m(), tiles_.n(), tiles_.k, sums, zero, x, zero, y, zero);
+      const ValueId present = product_.has_products(b_, batch_, outer);
+      const auto add = [&] { add_products(row, column, outer, k, x, y, sums); };
+      b_.kernel().is_constant(present) ? add() : b_.if_then(present, add);
     });
-    for_each_sum([&](const Values& at) {
-      const ValueId m = b_.add(row, b_.add(b_.mul(at[0], b_.index(tiles_.each_m)), at[2]));
-      const ValueId n = b_.add(column, b_.add(b_.mul(at[1], b_.index(tiles_.each_n)), at[3]));
+    for_each_sum([&](const Values& at, ValueId in_row, ValueId in_column) {
+      const ValueId m = b_.add(row, in_row);
+      const ValueId n = b_.add(column, in_column);
       if_inside(b_, {{m, product_.m, tiles_.m()}, {n, product_.n, tiles_.n()}}, [&] {
         const Element sum = {b_.load(sums, at)};
         // Temporaries have rows without a result too.
@@ -98,7 +152,7 @@ class ProductKernel {
   /// The results, from those temporaries.
   void add_parts(TuningParameters& tuning) {
     maker_.inputs();
-    found_ = maker_.temporary(0, kernel::Access::kIn);
+    found_ = maker_.temporary(is_packed_ ? 1 : 0, kernel::Access::kIn);
     results();
     Dims dims = product_.batch;
     dims.insert(dims.end(), {product_.m, product_.n});
@@ -161,11 +215,47 @@ class ProductKernel {
     return place;
   }
 
-  // Each lane's accumulators, at [lane m, lane n, u, v].
-  void for_each_sum(const std::function<void(const Values&)>& body) {
+  // Brings the tiles at (outer, k) of both factors, and adds their product.
+  void add_products(ValueId row, ValueId column, const Values& outer, ValueId k, MemoryId x,
+                    MemoryId y, MemoryId sums) {
+    const TiledProduct::FactorPlace second = {batch_, column, outer, k};
+    bring(0, x, {batch_, row, outer, k});
+    if (matrix_ == kernel::kNone) bring(1, y, second);
+    const Values zero = {b_.index(0), b_.index(0)};
+    b_.contract(tiles_.m(), tiles_.n(), tiles_.k, sums, zero, x, zero,
+                matrix_ == kernel::kNone ? y : matrix_,
+                matrix_ == kernel::kNone ? zero : place_of_tile(second), transposes_);
+  }
+
+  // The place of a tile of factor 1 in matrix_.
+  Values place_of_tile(const TiledProduct::FactorPlace& tile) {
+    if (!is_packed_) return product_.place_in_matrix(b_, tile);
+    Values place(batch_.begin(),
+                 batch_.begin() + static_cast<std::ptrdiff_t>(product_.own_batch()));
+    place.insert(place.end(), tile.outer.begin(), tile.outer.end());
+    place.insert(place.end(), {tile.k, tile.free});
+    return place;
+  }
+
+  // Calls body(place of a sum, row and column in the tile): of each lane's accumulators, at
+  // [lane m, lane n, u, v], or of sums in scratch.
+  void for_each_sum(const std::function<void(const Values&, ValueId row, ValueId column)>& body) {
+    if (is_native_) {
+      const bool along_m = product_.is_result_along_m();
+      b_.lanes(along_m ? Dims{tiles_.n(), tiles_.m()} : Dims{tiles_.m(), tiles_.n()},
+               [&](const Values& lane) {
+                 const ValueId row = lane[along_m ? 1 : 0];
+                 const ValueId column = lane[along_m ? 0 : 1];
+                 body({row, column}, row, column);
+               });
+      return;
+    }
     b_.lanes({tiles_.lanes_m, tiles_.lanes_n}, [&](const Values& lane) {
-      for_each_serially(b_, {tiles_.each_m, tiles_.each_n},
-                        [&](const Values& own) { body({lane[0], lane[1], own[0], own[1]}); });
+      for_each_serially(b_, {tiles_.each_m, tiles_.each_n}, [&](const Values& own) {
+        body({lane[0], lane[1], own[0], own[1]},
+             b_.add(b_.mul(lane[0], b_.index(tiles_.each_m)), own[0]),
+             b_.add(b_.mul(lane[1], b_.index(tiles_.each_n)), own[1]));
+      });
     });
   }
 
@@ -176,12 +266,14 @@ class ProductKernel {
     store_results(maker_, fused_, results_, memories_, index);
   }
 
-  // Copies a tile of a factor into scratch, with zeros beyond its end: a [m, k], b [k, n].
+  // Copies a tile of a factor into scratch, with zeros beyond its end: a [m, k], or [k, m] if it is
+  // transposed, b [k, n].
   void bring(size_t side, MemoryId tile, const TiledProduct::FactorPlace& first) {
     const int64_t free = side == 0 ? tiles_.m() : tiles_.n();
     const ElementType type = tile_type(op_, side, limits_);
-    const Dims box = side == 0 ? Dims{free, tiles_.k} : Dims{tiles_.k, free};
-    if (product_.copy(e_, side, tile, box, first, type)) return;
+    const bool rows_first = side == 0 && !transposes_;
+    const Dims box = rows_first ? Dims{free, tiles_.k} : Dims{tiles_.k, free};
+    if ((side == 1 || rows_first) && product_.copy(e_, side, tile, box, first, type)) return;
     // Neighbouring lanes load neighbouring elements.
     const bool along_k = product_.is_along_k(side);
     b_.lanes(along_k ? Dims{free, tiles_.k} : Dims{tiles_.k, free}, [&](const Values& lane) {
@@ -193,7 +285,7 @@ class ProductKernel {
       const ValueId inside = is_inside(b_, {{place.free, side == 0 ? product_.m : product_.n, free},
                                             {place.k, product_.k, tiles_.k}});
       const Element x = product_.element(e_, side, place, inside, type);
-      b_.store(x.re, tile, side == 0 ? Values{own_free, own_k} : Values{own_k, own_free});
+      b_.store(x.re, tile, rows_first ? Values{own_free, own_k} : Values{own_k, own_free});
     });
   }
 
@@ -205,6 +297,10 @@ class ProductKernel {
   const Instruction& op_;
   const Tiles& tiles_;
   const LowerLimits& limits_;
+  const bool is_packed_;
+  bool is_native_ = false;
+  bool transposes_ = false;
+  MemoryId matrix_ = kernel::kNone;  ///< With tiles of factor 1 that nothing copies.
   Values batch_;
   ValueId part_ = kernel::kNone;
   MemoryId found_ = kernel::kNone;
@@ -237,6 +333,36 @@ int64_t preferred_parts(const TiledProduct& product, const Tiles& tiles, int64_t
   return std::clamp<int64_t>(units / std::max<int64_t>(groups, 1), 1, turns / each);
 }
 
+// Tiles of registers for the sizes, with few rows and columns beyond the end: rows of a register
+// tile divide those of a tile.
+Tiles native_tiles(int64_t m, int64_t n, int64_t vector) {
+  constexpr int64_t kMostVectors = 8;  // in a row of a tile
+  constexpr int64_t kMostRows = 64;
+  constexpr int64_t kNarrowest = 4;
+  constexpr double kRowsOfOverhead = 10;  // that a tile takes longer
+  Tiles tiles = {};
+  const int64_t vectors = tiles_of(n, vector);
+  const int64_t in_row = tiles_of(vectors, tiles_of(vectors, kMostVectors));
+  const auto narrow =
+      std::max<int64_t>(kNarrowest, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n))));
+  tiles.each_n = in_row % 2 == 0 ? 2 * vector : std::min(vector, narrow);
+  tiles.lanes_n = in_row % 2 == 0 ? in_row / 2 : in_row;
+  const int64_t most = in_row % 2 == 0 ? 14 : 28;  // Rows of sums that registers hold.
+  double least = 0;
+  for (int64_t rows = 1; rows <= std::min(m, kMostRows); ++rows) {
+    int64_t each = std::min(rows, most);
+    while (rows % each != 0) --each;
+    const auto count = static_cast<double>(tiles_of(m, rows));
+    const double time = count * static_cast<double>(rows) * (1 + 2.0 / static_cast<double>(each)) +
+                        count * kRowsOfOverhead;
+    if (rows > 1 && time >= least) continue;
+    least = time;
+    tiles.each_m = each;
+    tiles.lanes_m = rows / each;
+  }
+  return tiles;
+}
+
 // Chooses numbers of lanes and results for the sizes. If a register holds several numbers, a lane
 // computes several results, because a lane is then an iteration of a loop.
 Tiles choose_tiles(TuningParameters& tuning, const TiledProduct& product, ElementType sum,
@@ -256,16 +382,27 @@ Tiles choose_tiles(TuningParameters& tuning, const TiledProduct& product, Elemen
   const auto choose = [&](ParameterIndex parameter, int64_t preferred) {
     return tuning.choose(kProductParameters[parameter], preferred);
   };
-  tiles.lanes_m = choose(kLanesM, wide ? most(tiles_of(m, rows), 8) : most(m, 16));
-  tiles.lanes_n = choose(kLanesN, wide ? most(tiles_of(n, columns), 4) : most(n, 16));
-  tiles.each_m = choose(kEachM, wide ? rows : most(tiles_of(m, tiles.lanes_m), 4));
-  tiles.each_n = choose(kEachN, wide ? columns : most(tiles_of(n, tiles.lanes_n), 4));
+  const bool native = has_native_tiles(limits);
+  const Tiles best = native ? native_tiles(m, n, vector) : Tiles{};
+  tiles.lanes_m = choose(kLanesM, native ? best.lanes_m
+                                  : wide ? most(tiles_of(m, rows), 8)
+                                         : most(m, 16));
+  tiles.lanes_n = choose(kLanesN, native ? best.lanes_n
+                                  : wide ? most(tiles_of(n, columns), 4)
+                                         : most(n, 16));
+  tiles.each_m = choose(kEachM, native ? best.each_m
+                                : wide ? rows
+                                       : most(tiles_of(m, tiles.lanes_m), 4));
+  tiles.each_n = choose(kEachN, native ? best.each_n
+                                : wide ? columns
+                                       : most(tiles_of(n, tiles.lanes_n), 4));
   // Reduces the larger side to the target's bound.
   while (tiles.lanes_m * tiles.lanes_n > limits.cost.most_lanes) {
     int64_t& side = tiles.lanes_m > tiles.lanes_n ? tiles.lanes_m : tiles.lanes_n;
     side = (side + 1) / 2;
   }
-  tiles.k = choose(kTileK, most(k, wide ? 128 : 16));
+  constexpr int64_t kDeep = 128;
+  tiles.k = choose(kTileK, native ? tiles_of(k, tiles_of(k, kDeep)) : most(k, wide ? kDeep : 16));
   const int64_t turns = element_count(product.outer) * tiles_of(k, tiles.k);
   tiles.parts =
       std::min(choose(kSplitK, preferred_parts(product, tiles, turns, limits.cost)), turns);
@@ -273,7 +410,24 @@ Tiles choose_tiles(TuningParameters& tuning, const TiledProduct& product, Elemen
   return tiles;
 }
 
+// Adds a kernel that brings factor 1 into the order of its tiles, unless it lies so in memory.
+Taken pack_factor(LoweredOp& lowered, const FusedOp& fused, const TiledProduct& product,
+                  const Tiles& tiles, const LowerLimits& limits, TuningParameters& tuning) {
+  LoweredOp made = lowered;
+  made.temporaries.emplace_back(tile_type(product.op, 1, limits), packed_dims(product, tiles));
+  bool lies_so = false;
+  TENON_ASSIGN(const bool taken, try_kernel(made, fused.op, "_packed", [&](KernelMaker& maker) {
+                 ProductKernel(maker, fused, product, tiles, limits, true).pack(tuning);
+                 lies_so = product.matrix(maker.e(), tiles.k, tiles.n()) != kernel::kNone;
+               }));
+  if (!taken || lies_so) return false;
+  lowered = std::move(made);
+  return true;
+}
+
 }  // namespace
+
+bool has_native_tiles(const LowerLimits& limits) { return is_wide(limits) && limits.tiles; }
 
 // Each element of a tile is used as often as the other factor's tile is wide: the least dimension
 // determines the gain.
@@ -293,13 +447,17 @@ Taken emit_tiled_product(LoweredOp& lowered, const FusedOp& fused, const TiledPr
   int64_t bytes = Shape(tile_type(op, 0, limits), {tiles.m(), tiles.k}).byte_size() +
                   Shape(tile_type(op, 1, limits), {tiles.k, tiles.n()}).byte_size();
   const int64_t sums = Shape(accumulator(op), {tiles.m(), tiles.n()}).byte_size();
-  if (!limits.private_memory) bytes += sums;
+  const bool native = has_native_tiles(limits);
+  if (!limits.private_memory || native) bytes += sums;
   const int64_t of_lane = sums / (tiles.lanes_m * tiles.lanes_n);
   const CostModel& cost = limits.cost;
   const bool too_private = sums > cost.private_bytes ||
                            (cost.lane_private_bytes > 0 && of_lane > cost.lane_private_bytes);
   if (bytes > limits.scratch_bytes || too_private) return false;
   LoweredOp made = lowered;
+  TENON_ASSIGN(const bool is_packed, native&& shares_factor(product, tiles)
+                                         ? pack_factor(made, fused, product, tiles, limits, tuning)
+                                         : Taken(false));
   if (tiles.parts > 1) {
     Dims dims = {tiles.parts};
     dims.insert(dims.end(), product.batch.begin(), product.batch.end());
@@ -307,11 +465,11 @@ Taken emit_tiled_product(LoweredOp& lowered, const FusedOp& fused, const TiledPr
     made.temporaries.emplace_back(accumulator(op), dims);
   }
   TENON_ASSIGN(bool taken, try_kernel(made, fused.op, "_tiles", [&](KernelMaker& maker) {
-                 ProductKernel(maker, fused, product, tiles, limits).run();
+                 ProductKernel(maker, fused, product, tiles, limits, is_packed).run();
                }));
   if (taken && tiles.parts > 1) {
     TENON_ASSIGN(taken, try_kernel(made, fused.op, "_sums", [&](KernelMaker& maker) {
-                   ProductKernel(maker, fused, product, tiles, limits).add_parts(tuning);
+                   ProductKernel(maker, fused, product, tiles, limits, is_packed).add_parts(tuning);
                  }));
   }
   if (taken) lowered = std::move(made);

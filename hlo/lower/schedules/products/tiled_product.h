@@ -42,8 +42,27 @@ class TiledProduct {
                                      kernel::ValueId /*row*/) const {
     return b.pred(true);
   }
+  /// Whether the sums of a batch have products at a place of `outer`; if not, no tile is brought.
+  virtual kernel::ValueId has_products(kernel::Builder& b, const Values& /*in_batch*/,
+                                       const Values& /*outer*/) const {
+    return b.pred(true);
+  }
   /// Whether elements with neighbouring k lie closer in memory than those with neighbouring m or n.
   virtual bool is_along_k(size_t side) const = 0;
+  /// Whether results with neighbouring m lie closer in memory than those with neighbouring n.
+  virtual bool is_result_along_m() const { return false; }
+  /// Declares what element() reads beside the inputs. Before the grid.
+  virtual void begin(KernelMaker&) const {}
+  /// The memory in which tiles of factor 1, of these sizes, lie as matrices [k, n], so that nothing
+  /// copies them; kNone if they do not. With it, the place of a tile.
+  virtual kernel::MemoryId matrix(ElementEmitter&, int64_t /*tile_k*/, int64_t /*tile_n*/) const {
+    return kernel::kNone;
+  }
+  virtual Values place_in_matrix(kernel::Builder&, const FactorPlace&) const { return {}; }
+  /// The number of leading dimensions of `batch` that factor 1 depends on. If there are others, or
+  /// several tiles of rows, it can be brought into the order of its tiles before all of them.
+  virtual size_t own_batch() const { return batch.size(); }
+  virtual bool may_pack() const { return false; }
   /// Copies a tile that begins at `first` as one box, with zeros beyond the end; false if that is
   /// not possible.
   virtual bool copy(ElementEmitter&, size_t /*side*/, kernel::MemoryId /*tile*/,
@@ -55,6 +74,10 @@ class TiledProduct {
   const Dims batch, outer;
   const int64_t m, n, k;
 };
+
+/// Whether `contract` keeps sums in wide registers, also those that lie in scratch: they do then,
+/// where loops along vectors begin and finish them, and tiles have the sizes that waste least.
+bool has_native_tiles(const LowerLimits& limits);
 
 /// The parameters of all products.
 inline constexpr TuningParameterInfo kProductParameters[] = {

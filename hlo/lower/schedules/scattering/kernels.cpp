@@ -141,9 +141,11 @@ class ScatterLowering {
 
   Status atomics(kernel::AtomicKind atomic, TuningParameters& tuning) {
     const int64_t elements = element_count(type().dims());
-    const int64_t each = std::max(limits_.cost.leaves_a_part, 4 * kUpdatesAnElement * elements);
-    const bool fits =
-        Shape(type().element_type(), type().dims()).byte_size() <= limits_.scratch_bytes;
+    const int64_t each = updates_a_workgroup(elements);
+    const ElementType number = type().element_type();
+    const int64_t block = is_serial() ? limits_.cost.lanes : 0;
+    const int64_t bytes = Shape(number, {elements + 1 + block}).byte_size() + 8 * block;
+    const bool fits = bytes <= limits_.scratch_bytes;
     const bool pays = fits && update_count() >= kUpdatesAnElement * elements;
     if (fits && tuning.choose_flag(parameters::kScatterCounts, pays)) {
       TENON_ASSIGN(const bool taken, counts(atomic, each));
@@ -156,9 +158,29 @@ class ScatterLowering {
                    });
   }
 
+  // Whether a unit runs one lane, which combines one number after the other anyway.
+  bool is_serial() const {
+    return limits_.cost.busy_lanes == 1 && element_count(updates_.window()) == 1;
+  }
+
+  // Many for the elements that it begins and ends with, but so few that every unit has some.
+  int64_t updates_a_workgroup(int64_t elements) const {
+    const CostModel& cost = limits_.cost;
+    const int64_t units = std::max<int64_t>(cost.busy_lanes / cost.lanes, 1);
+    const int64_t many = std::max(cost.leaves_a_part, 4 * kUpdatesAnElement * elements);
+    return std::min(many, std::max(tiles_of(update_count(), units), elements));
+  }
+
+  // Where an update belongs in memory of one dimension that has one element more than the result,
+  // for updates that are outside.
+  ValueId place_or_spare(ElementEmitter& e, const Values& batch, const Values& window) const {
+    const Dims& dims = type().dims();
+    const auto [to, inside] = updates_.place(e, batch, window);
+    return e.b.select(inside, linear_index(e.b, to, dims), e.b.index(element_count(dims)));
+  }
+
   // Each workgroup combines `each` updates in scratch memory, then that with the result.
   Taken counts(kernel::AtomicKind atomic, int64_t each) {
-    const Dims all = batch_and_window();
     const Dims& dims = type().dims();
     const int64_t elements = element_count(dims);
     each = std::min(each, update_count());
@@ -166,22 +188,40 @@ class ScatterLowering {
       declare(maker);
       Builder& b = maker.b();
       const Values part = b.grid({tiles_of(update_count(), each)});
-      const MemoryId own = b.scratch("own", memory_type(type()), dims);
-      b.lanes({elements}, [&](const Values& i) {
-        b.store(b.constant(type().element_type(), *identity()), own, delinearize(b, i[0], dims));
+      // The spare element saves a branch for each update.
+      const MemoryId own = b.scratch("own", memory_type(type()), {elements + 1});
+      b.lanes({elements + 1}, [&](const Values& i) {
+        b.store(b.constant(type().element_type(), *identity()), own, i);
       });
       const ValueId begin = b.mul(part[0], b.index(each));
-      b.lanes({each}, [&](const Values& i) {
-        const ValueId k = b.add(begin, i[0]);
-        if_inside(b, {{k, update_count(), each}}, [&] {
-          at(maker.e(), delinearize(b, k, all), [&](const Values& to, const Values& update) {
-            b.atomic(atomic, maker.e().element(op_.operand(2), update).re, own, to);
-          });
+      if (is_serial()) {
+        const ValueId end = b.min(b.add(begin, b.index(each)), b.index(update_count()));
+        in_blocks(maker, {begin, end}, true, [&](const Values& to, ValueId x) {
+          b.store(combined(maker.e(), b.load(own, to), x), own, to);
         });
-      });
+      } else {
+        count_in_lanes(maker, atomic, begin, each, own);
+      }
       b.lanes({elements}, [&](const Values& i) {
-        const Values to = delinearize(b, i[0], dims);
-        b.atomic(atomic, b.load(own, to), results_[0], to);
+        b.atomic(atomic, b.load(own, i), results_[0], delinearize(b, i[0], dims));
+      });
+    });
+  }
+
+  void count_in_lanes(KernelMaker& maker, kernel::AtomicKind atomic, ValueId begin, int64_t each,
+                      MemoryId own) {
+    Builder& b = maker.b();
+    const Dims all = batch_and_window();
+    b.lanes({each}, [&](const Values& i) {
+      const ValueId k = b.add(begin, i[0]);
+      if_inside(b, {{k, update_count(), each}}, [&] {
+        const Values index = delinearize(b, k, all);
+        const auto split = index.begin() + static_cast<std::ptrdiff_t>(updates_.batch().size());
+        const Values batch(index.begin(), split);
+        const Values window(split, index.end());
+        const ValueId place = place_or_spare(maker.e(), batch, window);
+        const Values update = updates_.update_index(batch, window);
+        b.atomic(atomic, maker.e().element(op_.operand(2), update).re, own, {place});
       });
     });
   }
@@ -205,9 +245,8 @@ class ScatterLowering {
 
   Status in_copies(int64_t copies, TuningParameters& tuning) {
     const auto number = static_cast<uint32_t>(lowered_.temporaries.size());
-    Dims dims = type().dims();
-    dims.insert(dims.begin(), copies);
-    lowered_.temporaries.emplace_back(type().element_type(), dims);
+    const int64_t elements = element_count(type().dims());
+    lowered_.temporaries.emplace_back(type().element_type(), Dims{copies, elements + 1});
     TENON_TRY(add_kernel(lowered_, whole_, "_parts", [&](KernelMaker& maker) {
       maker.inputs();
       fill_copy(maker, maker.temporary(number, kernel::Access::kInOut), copies);
@@ -217,11 +256,10 @@ class ScatterLowering {
       const MemoryId result = maker.result(0, kernel::Access::kInOut);
       Builder& b = maker.b();
       for_each_index(b, type().dims(), tuning, [&](const Values& index) {
+        const ValueId place = linear_index(b, index, type().dims());
         const Values total = b.for_loop(
             b.index(0), b.index(copies), 1, {b.load(result, index)}, [&](const Values& at) {
-              Values from = index;
-              from.insert(from.begin(), at[0]);
-              return Values{combined(maker.e(), at[1], b.load(parts, from))};
+              return Values{combined(maker.e(), at[1], b.load(parts, {at[0], place}))};
             });
         b.store(total[0], result, index);
       });
@@ -237,23 +275,20 @@ class ScatterLowering {
     const int64_t windows = element_count(updates_.batch());
     const int64_t each = tiles_of(windows, copies);
     const Values part = b.grid({copies});
-    b.lanes({element_count(type().dims())}, [&](const Values& i) {
-      Values to = delinearize(b, i[0], type().dims());
-      to.insert(to.begin(), part[0]);
-      b.store(b.constant(type().element_type(), *identity()), parts, to);
+    b.lanes({element_count(type().dims()) + 1}, [&](const Values& i) {
+      b.store(b.constant(type().element_type(), *identity()), parts, {part[0], i[0]});
     });
     const ValueId begin = b.mul(part[0], b.index(each));
     const ValueId end = b.min(b.add(begin, b.index(each)), b.index(windows));
     const auto combine = [&](const Values& to, ValueId x) {
-      Values place = to;
-      place.insert(place.begin(), part[0]);
+      const Values place = {part[0], to[0]};
       b.store(combined(maker.e(), b.load(parts, place), x), parts, place);
     };
-    if (element_count(updates_.window()) == 1) return in_blocks(maker, {begin, end}, combine);
+    if (element_count(updates_.window()) == 1) return in_blocks(maker, {begin, end}, true, combine);
     updates_.in_order(
         maker.e(), {begin, end}, updates_.window(), [](const Values& lane) { return lane; },
         [&](const Values& to, const Values& from) {
-          combine(to, maker.e().element(op_.operand(2), from).re);
+          combine({linear_index(b, to, type().dims())}, maker.e().element(op_.operand(2), from).re);
         });
   }
 
@@ -278,8 +313,9 @@ class ScatterLowering {
   }
 
   // Numbers one by one: lanes compute where a block of them belongs, and what is combined there, if
-  // that is not in memory; then one after the other is combined.
-  void in_blocks(KernelMaker& maker, const ScatterEmitter::ValueRange& all,
+  // that is not in memory; then one after the other is combined. With `has_spare` places are those
+  // of place_or_spare.
+  void in_blocks(KernelMaker& maker, const ScatterEmitter::ValueRange& all, bool has_spare,
                  const std::function<void(const Values& to, ValueId x)>& combine) {
     Builder& b = maker.b();
     ElementEmitter& e = maker.e();
@@ -289,18 +325,25 @@ class ScatterLowering {
     const bool computes =
         e.memory_of(e.resolve(update)) == kernel::kNone && update.def->code() != OpCode::kConstant;
     std::vector<MemoryId> places;
-    for (size_t d = 0; d < type().dims().size(); ++d) {
+    for (size_t d = 0; d < (has_spare ? 1 : type().dims().size()); ++d) {
       places.push_back(b.scratch("place", b.index_type(), {size}));
     }
-    const MemoryId inside = b.scratch("inside", ElementType::kPred, {size});
+    const MemoryId inside =
+        has_spare ? kernel::kNone : b.scratch("inside", ElementType::kPred, {size});
     const MemoryId numbers =
         computes ? b.scratch("number", memory_type(update.type()), {size}) : kernel::kNone;
     b.for_loop(all.begin, all.end, size, {}, [&](const Values& first) {
       const ValueId count = b.min(b.sub(all.end, first[0]), b.index(size));
       b.lanes({size}, [&](const Values& i) {
-        b.store(b.pred(false), inside, i);
+        if (!has_spare) b.store(b.pred(false), inside, i);
         b.if_then(b.compare(K::kLt, i[0], count), [&] {
           const Values batch = delinearize(b, b.add(first[0], i[0]), updates_.batch());
+          if (has_spare) {
+            b.store(place_or_spare(e, batch, window), places[0], i);
+            if (!computes) return;
+            const Values from = updates_.update_index(batch, window);
+            return b.store(e.element(update, from).re, numbers, i);
+          }
           updates_.at_window(e, batch, window, [&](const Values& to, const Values& from) {
             b.store(b.pred(true), inside, i);
             for (size_t d = 0; d < to.size(); ++d) b.store(to[d], places[d], i);
@@ -309,14 +352,15 @@ class ScatterLowering {
         });
       });
       b.for_loop(b.index(0), count, 1, {}, [&](const Values& i) {
-        b.if_then(b.load(inside, i), [&] {
+        const auto one = [&] {
           Values to;
           for (const MemoryId place : places) to.push_back(b.load(place, i));
           const Values batch = delinearize(b, b.add(first[0], i[0]), updates_.batch());
           const ValueId x = computes ? b.load(numbers, i)
                                      : e.element(update, updates_.update_index(batch, window)).re;
           combine(to, x);
-        });
+        };
+        has_spare ? one() : b.if_then(b.load(inside, i), one);
         return Values{};
       });
       return Values{};
@@ -339,7 +383,7 @@ class ScatterLowering {
       }
       const Values groups = b.grid(grid);
       if (is_scalar()) {
-        return in_blocks(maker, updates_.all_batches(b), [&](const Values& to, ValueId x) {
+        return in_blocks(maker, updates_.all_batches(b), false, [&](const Values& to, ValueId x) {
           const ValueId old = b.load(results_[0], to);
           b.store(combined(maker.e(), old, x), results_[0], to);
         });

@@ -137,9 +137,9 @@ ValueId ScatterEmitter::near(ElementEmitter& e, ValueId value, size_t d) const {
   return b.convert(value, b.index_type());
 }
 
-void ScatterEmitter::at_position(ElementEmitter& e, const ScatterWindow& found, const Values& batch,
-                                 const Values& window, const Body& body) const {
-  Builder& b = e.b;
+// The index of a position of a window, and whether it is inside where windows may be in part.
+std::pair<Values, ValueId> ScatterEmitter::position(Builder& b, const ScatterWindow& found,
+                                                    const Values& window) const {
   Values to = found.start;
   ValueId inside = b.pred(true);
   for (size_t i = 0; i < window_input_dims_.size(); ++i) {
@@ -150,7 +150,20 @@ void ScatterEmitter::at_position(ElementEmitter& e, const ScatterWindow& found, 
     if (!is_moved(i) || whole_windows_) continue;
     inside = b.logical_and(inside, in_bounds(b, to[d], input_.dims()[d]));
   }
-  when(b, inside, [&] { body(to, update_index(batch, window)); });
+  return {std::move(to), inside};
+}
+
+void ScatterEmitter::at_position(ElementEmitter& e, const ScatterWindow& found, const Values& batch,
+                                 const Values& window, const Body& body) const {
+  const auto [to, inside] = position(e.b, found, window);
+  when(e.b, inside, [&, index = to] { body(index, update_index(batch, window)); });
+}
+
+std::pair<Values, ValueId> ScatterEmitter::place(ElementEmitter& e, const Values& batch,
+                                                 const Values& window) const {
+  const ScatterWindow found = window_at(e, batch);
+  auto [to, inside] = position(e.b, found, window);
+  return {std::move(to), e.b.logical_and(found.inside, inside)};
 }
 
 void ScatterEmitter::at_window(ElementEmitter& e, const Values& batch, const Values& window,

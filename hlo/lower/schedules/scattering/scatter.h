@@ -31,6 +31,10 @@ class ScatterEmitter {
   /// Calls `body` for a window position, if it is inside.
   void at_window(ElementEmitter& e, const Values& batch, const Values& window,
                  const Body& body) const;
+  /// The index in the input of a window position, and whether it is inside; if it is not, the index
+  /// is any.
+  std::pair<Values, ValueId> place(ElementEmitter& e, const Values& batch,
+                                   const Values& window) const;
   /// Combines one element.
   void combine(ElementEmitter& e, const std::vector<kernel::MemoryId>& results, const Values& to,
                const Values& update) const;
@@ -58,6 +62,8 @@ class ScatterEmitter {
   int64_t window_size(size_t d) const;
   static std::pair<ValueId, ValueId> in_dimension(ElementEmitter& e, ValueId value, int64_t size);
   ValueId near(ElementEmitter& e, ValueId value, size_t d) const;
+  std::pair<Values, ValueId> position(kernel::Builder& b, const ScatterWindow& found,
+                                      const Values& window) const;
   void at_position(ElementEmitter& e, const ScatterWindow& found, const Values& batch,
                    const Values& window, const Body& body) const;
 

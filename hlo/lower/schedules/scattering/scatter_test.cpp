@@ -87,17 +87,46 @@ TEST(Scatters, ManyNumbersAreCountedInScratch) {
   expect_indexing(text, {{"scatter_atomic", 0}}, {"scatter"}, 20);
 }
 
+// With an element for updates that are outside.
 TEST(Scatters, CountsFitScratch) {
   const auto module = imported(into_few("add", "i32", "i32"));
   ASSERT_TRUE(hlo::fuse_elements(*module, {}));
   for (const auto& [bytes, name] :
-       {std::pair(80, "scatter_counts"), std::pair(79, "scatter_atomic")}) {
+       {std::pair(84, "scatter_counts"), std::pair(83, "scatter_atomic")}) {
     hlo::LowerOptions options;
     options.limits.scratch_bytes = bytes;
+    options.limits.cost.busy_lanes = 64;
     const auto program = hlo::compile_to_program(*module, options);
     ASSERT_TRUE(program) << program.error().to_string();
     ASSERT_EQ(program->kernels.size(), 1U);
     EXPECT_EQ(program->kernels[0].name, name);
+  }
+}
+
+// A unit of one lane finds the places of a block first, and counts without atomics; lanes of a unit
+// count by atomics. Each unit has some updates.
+TEST(Scatters, CountsByUnits) {
+  const auto module = imported(R"(
+func.func @main(%x: tensor<10xi32>, %i: tensor<40000x1xi32>, %u: tensor<40000xi32>) -> tensor<10xi32> {
+  %y = "stablehlo.scatter"(%x, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+  ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+    %c = stablehlo.add %a, %b : tensor<i32>
+    stablehlo.return %c : tensor<i32>
+  }) : (tensor<10xi32>, tensor<40000x1xi32>, tensor<40000xi32>) -> tensor<10xi32>
+  return %y : tensor<10xi32>
+})");
+  for (const int64_t units : {0, 100}) {
+    hlo::LowerOptions options;
+    options.limits.cost.busy_lanes = units == 0 ? 1 : units * options.limits.cost.lanes;
+    const auto program = hlo::compile_to_program(*module, options);
+    ASSERT_TRUE(program) << program.error().to_string();
+    ASSERT_EQ(program->kernels.size(), 1U);
+    const kernel::Kernel& counts = program->kernels[0];
+    EXPECT_EQ(counts.name, "scatter_counts");
+    EXPECT_EQ(counts.grid, (Dims{units == 0 ? 10 : 100}));
+    int64_t atomics = 0;
+    for (const kernel::Node& n : counts.nodes) atomics += n.op == kernel::OpCode::kAtomic ? 1 : 0;
+    EXPECT_EQ(atomics, units == 0 ? 1 : 2);
   }
 }
 

@@ -1,0 +1,191 @@
+// Tiles of a target that has `contract`, with sums in wide registers: convolutions whose loads
+// follow memory.
+#include <algorithm>
+
+#include "hlo/lower/schedules/schedules_test_util.h"
+
+namespace tenon::conformance {
+namespace {
+
+hlo::lower::LowerLimits native_limits() {
+  hlo::lower::LowerLimits limits;
+  limits.tiles = true;
+  limits.vector_bytes = 64;
+  limits.scratch_bytes = 256 << 10;
+  return limits;
+}
+
+// Checks the names of the kernels, and that results are the evaluator's, also with random choices;
+// returns the program's kernels.
+std::vector<kernel::Kernel> expect_native(const hlo::Module& module,
+                                          const std::vector<std::string>& names) {
+  hlo::LowerOptions options;
+  options.tuning = tuned({{"tiled-convolution", 1}});
+  options.limits = native_limits();
+  const auto program = hlo::compile_to_program(module, options);
+  EXPECT_TRUE(program) << program.error().to_string();
+  if (!program) return {};
+  std::vector<std::string> made;
+  for (const kernel::Kernel& kernel : program->kernels) made.push_back(kernel.name);
+  EXPECT_EQ(made, names);
+  const std::vector<Literal> arguments = arguments_of(module);
+  const auto expected = hlo::Evaluator(module).run(*module.entry(), arguments);
+  EXPECT_TRUE(expected) << expected.error().to_string();
+  for (int seed = 0; expected && seed < 9; ++seed) {
+    SCOPED_TRACE(seed);
+    hlo::InterpretedRunOptions run = options_of_run({{"tiled-convolution", 1}}, seed);
+    run.lower.limits = native_limits();
+    expect_results(module, arguments, *expected, run);
+  }
+  return program->kernels;
+}
+
+struct NativeConvolution {
+  std::string input, kernel, result, dims, window;
+  int groups = 1;
+
+  std::unique_ptr<hlo::Module> module() const {
+    return imported(
+        fmt::format("func.func @main(%x: tensor<{0}>, %w: tensor<{1}>) -> tensor<{2}> {{\n"
+                    "  %y = stablehlo.convolution(%x, %w) dim_numbers = {3}, window = {{{4}}} "
+                    "{{batch_group_count = 1 : i64, feature_group_count = {5} : i64}} : "
+                    "(tensor<{0}>, tensor<{1}>) -> tensor<{2}>\n  return %y : tensor<{2}>\n}}",
+                    input, kernel, result, dims, window, groups));
+  }
+};
+
+const kernel::Node* contract_of(const kernel::Kernel& kernel) {
+  for (const kernel::Node& n : kernel.nodes) {
+    if (n.op == kernel::OpCode::kContract) return &n;
+  }
+  return nullptr;
+}
+
+constexpr const char* kLastFeatures = "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]";
+const std::vector<std::string> kInPlace = {"convolution_tiles"};
+const std::vector<std::string> kPacked = {"convolution_packed", "convolution_tiles"};
+
+// Sums in scratch, tiles of the filter where they lie: in memory, or in a temporary.
+TEST(NativeTiles, FilterIsReadInPlaceOrPackedOnce) {
+  const auto whole = expect_native(
+      *NativeConvolution{"2x9x30x16xf32", "3x3x16x32xf32", "2x7x28x32xf32", kLastFeatures, ""}
+           .module(),
+      kInPlace);
+  ASSERT_EQ(whole.size(), 1U);
+  const kernel::Node* const product = contract_of(whole[0]);
+  ASSERT_NE(product, nullptr);
+  EXPECT_EQ(whole[0].memory(product->memories[0]).space, kernel::Space::kScratch);
+  EXPECT_EQ(whole[0].memory(product->memories[2]).space, kernel::Space::kBuffer);
+  // A whole line of 28 places is a tile.
+  EXPECT_EQ(product->extents, (Dims{28, 32, 16}));
+  // Outputs that end within a vector; another order; reversed; in bf16.
+  for (const NativeConvolution& each : std::vector<NativeConvolution>{
+           {"2x9x30x16xf32", "3x3x16x20xf32", "2x7x28x20xf32", kLastFeatures, ""},
+           {"2x9x30x16xf32", "32x16x3x3xf32", "2x7x28x32xf32",
+            "[b, 0, 1, f]x[o, i, 0, 1]->[b, 0, 1, f]", ""},
+           {"2x9x30x16xf32", "3x3x16x32xf32", "2x7x28x32xf32", kLastFeatures,
+            "reverse = [true, false]"},
+           {"2x9x30x16xf32", "3x3x8x32xf32", "2x7x28x32xf32", kLastFeatures, "", 2},
+           {"2x9x30x16xbf16", "3x3x16x32xbf16", "2x7x28x32xbf16", kLastFeatures, ""}}) {
+    SCOPED_TRACE(each.kernel + each.window);
+    expect_native(*each.module(), kPacked);
+  }
+}
+
+// Few features beside the places: what a row of the window covers is one run of memory, with
+// padding on both sides.
+TEST(NativeTiles, FewFeaturesAreRuns) {
+  const auto kernels =
+      expect_native(*NativeConvolution{"2x9x59x3xf32", "3x5x3x20xf32", "2x5x30x20xf32",
+                                       kLastFeatures, "stride = [2, 2], pad = [[1, 1], [2, 2]]"}
+                         .module(),
+                    kPacked);
+  ASSERT_EQ(kernels.size(), 2U);
+  const auto& memories = kernels[1].memories;
+  EXPECT_TRUE(std::ranges::any_of(
+      memories, [](const kernel::Memory& memory) { return memory.dims == Dims{2, 9, 59 * 3}; }));
+  EXPECT_EQ(contract_of(kernels[1])->extents[2], 15);
+  expect_native(*NativeConvolution{"2x9x59x3xf32", "3x5x3x20xf32", "2x7x30x20xf32", kLastFeatures,
+                                   "stride = [1, 2], pad = [[0, 0], [2, 2]]"}
+                     .module(),
+                kPacked);
+  expect_native(*NativeConvolution{"1x40x1xf32", "3x1x16xf32", "1x38x16xf32",
+                                   "[b, 0, f]x[0, i, o]->[b, 0, f]", ""}
+                     .module(),
+                kInPlace);
+}
+
+// In a fusion the input may be read otherwise too, or be computed: then it is no run.
+TEST(NativeTiles, RunsOnlyOfInputsThatNothingElseReads) {
+  const std::string text = R"(
+func.func @main(%x: tensor<1x4x30x3xf32>, %w: tensor<1x3x3x3xf32>) -> tensor<1x4x30x3xf32> {{
+  %i = {0} : tensor<1x4x30x3xf32>
+  %y = stablehlo.convolution(%i, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {{pad = [[0, 0], [1, 1]]}} {{batch_group_count = 1 : i64, feature_group_count = 1 : i64}} : (tensor<1x4x30x3xf32>, tensor<1x3x3x3xf32>) -> tensor<1x4x30x3xf32>
+  %z = stablehlo.add %y, %x : tensor<1x4x30x3xf32>
+  return %z : tensor<1x4x30x3xf32>
+}})";
+  for (const char* const input : {"stablehlo.negate %x", "stablehlo.add %x, %x"}) {
+    const auto kernels = expect_native(*fused(fmt::format(fmt::runtime(text), input)),
+                                       {"fusion_packed", "fusion_tiles"});
+    for (const kernel::Memory& memory : kernels.at(1).memories) {
+      EXPECT_NE(memory.dims, (Dims{1, 4, 90}));
+    }
+  }
+}
+
+// Places last in memory, or the batch (the gradient by a filter): factors are brought transposed.
+TEST(NativeTiles, OtherLayouts) {
+  const auto first =
+      expect_native(*NativeConvolution{"2x16x9x20xf32", "24x16x3x3xf32", "2x24x7x18xf32",
+                                       "[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]", ""}
+                         .module(),
+                    kPacked);
+  ASSERT_EQ(first.size(), 2U);
+  EXPECT_TRUE(contract_of(first[1])->transpose_a);
+  EXPECT_EQ(contract_of(first[1])->extents, (Dims{18, 32, 48}));
+  expect_native(*NativeConvolution{"2x16x9x20xf32", "24x16x3x3xf32", "2x24x8x10xf32",
+                                   "[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]",
+                                   "stride = [1, 2], pad = [[0, 1], [1, 0]]"}
+                     .module(),
+                kPacked);
+  const auto gradient =
+      expect_native(*NativeConvolution{"1x8x8x16xf32", "1x6x6x32xf32", "3x3x16x32xf32",
+                                       "[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]", ""}
+                         .module(),
+                    kInPlace);
+  ASSERT_EQ(gradient.size(), 1U);
+  EXPECT_EQ(contract_of(gradient[0])->extents, (Dims{16, 32, 6}));
+  expect_native(*NativeConvolution{"3x8x8x16xf32", "3x6x6x32xf32", "3x3x16x32xf32",
+                                   "[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]", ""}
+                     .module(),
+                kPacked);
+  // Gaps go by phases in each layout.
+  expect_native(*NativeConvolution{"2x5x30x8xf32", "4x4x8x16xf32", "2x10x60x16xf32", kLastFeatures,
+                                   "pad = [[2, 2], [2, 2]], lhs_dilate = [2, 2]"}
+                     .module(),
+                kPacked);
+  expect_native(*NativeConvolution{"2x8x5x30xf32", "16x8x4x3xf32", "2x16x10x59xf32",
+                                   "[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]",
+                                   "pad = [[2, 2], [1, 1]], lhs_dilate = [2, 2]"}
+                     .module(),
+                kPacked);
+}
+
+// Few rows of tiles are beyond the end of 7 x 7 and 14 x 14 places, whose tiles take several lines.
+TEST(NativeTiles, SizesThatWasteLittle) {
+  for (const int64_t places : {7, 14}) {
+    const auto kernels =
+        expect_native(*NativeConvolution{fmt::format("1x{0}x{0}x8xf32", places), "1x1x8x32xf32",
+                                         fmt::format("1x{0}x{0}x32xf32", places), kLastFeatures, ""}
+                           .module(),
+                      kInPlace);
+    ASSERT_EQ(kernels.size(), 1U);
+    const int64_t rows = contract_of(kernels[0])->extents[0];
+    const int64_t all = places * places;
+    EXPECT_LE((all + rows - 1) / rows * rows, all + 4) << rows;
+    EXPECT_GE(rows, 40);
+  }
+}
+
+}  // namespace
+}  // namespace tenon::conformance

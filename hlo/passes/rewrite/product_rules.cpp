@@ -1,0 +1,160 @@
+// Rules of dot_general: transposes around it are other dimension numbers, which cost nothing.
+#include <algorithm>
+#include <utility>
+
+#include "hlo/passes/rewrite/rule.h"
+
+namespace tenon::hlo::rewrite {
+namespace {
+
+const DotDims& dims_of(const Instruction& dot) {
+  return *dot.attr<DotDims>(AttrKey::dot_dimension_numbers);
+}
+
+I64s free_dims(const Type& type, const I64s& batching, const I64s& contracting) {
+  I64s list;
+  for (int64_t d = 0; d < type.rank(); ++d) {
+    if (!contains(batching, d) && !contains(contracting, d)) list.push_back(d);
+  }
+  return list;
+}
+
+int64_t elements_of(const Type& type, const I64s& dimensions) {
+  int64_t count = 1;
+  for (const int64_t d : dimensions) count *= type.dims()[static_cast<size_t>(d)];
+  return count;
+}
+
+// An algorithm names types of the left and the right operand.
+bool has_algorithm(const Instruction& dot) { return dot.attribute(AttrKey::algorithm) != nullptr; }
+
+// `dot` of other factors, in the order of its own.
+Value dot_like(Builder& b, const Instruction& dot, Value x, Value y, DotDims dims) {
+  const Value made = b.dot_general(x, y, std::move(dims), dot.result_type().element_type());
+  if (!made) return {};
+  if (const Attribute* const precision = dot.attribute(AttrKey::precision_config)) {
+    made.def->mutable_attributes().set(AttrKey::precision_config, *precision);
+  }
+  return made;
+}
+
+// `dot` with `x`, its left factor, and `y` in each other's place: the products are the same, and
+// are added in the same order.
+Value swapped(Builder& b, const Instruction& dot, Value x, Value y) {
+  DotDims dims = dims_of(dot);
+  std::swap(dims.lhs_batching, dims.rhs_batching);
+  std::swap(dims.lhs_contracting, dims.rhs_contracting);
+  const Value made = dot_like(b, dot, y, x, std::move(dims));
+  const auto* const precision = made ? dot.attr<ArrayAttr>(AttrKey::precision_config) : nullptr;
+  if (precision != nullptr && precision->size() == 2) {
+    made.def->mutable_attributes().set(AttrKey::precision_config,
+                                       ArrayAttr{precision->at(1), precision->at(0)});
+  }
+  return made;
+}
+
+// --- A factor that is a transpose
+
+I64s mapped(const I64s& dimensions, const I64s& permutation) {
+  I64s list;
+  for (const int64_t d : dimensions) list.push_back(permutation[static_cast<size_t>(d)]);
+  return list;
+}
+
+// Whether the free dimensions of the factor have the same order before its transpose. Loops over
+// several contracting dimensions may not become one again.
+bool keeps_order(const Match& m, const I64s& batching, const I64s& contracting) {
+  const Type& type = m.inner().result_type();
+  const I64s& permutation = m.inner().i64s(AttrKey::permutation);
+  const auto several = [&](int64_t d) { return type.dims()[static_cast<size_t>(d)] != 1; };
+  return std::ranges::count_if(contracting, several) <= 1 && !has_algorithm(m.root()) &&
+         std::ranges::is_sorted(mapped(free_dims(type, batching, contracting), permutation));
+}
+constexpr Condition kLeftInOrder{
+    "the free dimensions of x stay in order, and at most one of several elements is contracted",
+    [](const Match& m) {
+      return keeps_order(m, dims_of(m.root()).lhs_batching, dims_of(m.root()).lhs_contracting);
+    }};
+constexpr Condition kRightInOrder{
+    "the free dimensions of y stay in order, and at most one of several elements is contracted",
+    [](const Match& m) {
+      return keeps_order(m, dims_of(m.root()).rhs_batching, dims_of(m.root()).rhs_contracting);
+    }};
+
+Value with_left(Builder& b, const Match& m) {
+  DotDims dims = dims_of(m.root());
+  const I64s& permutation = m.inner().i64s(AttrKey::permutation);
+  dims.lhs_batching = mapped(dims.lhs_batching, permutation);
+  dims.lhs_contracting = mapped(dims.lhs_contracting, permutation);
+  return dot_like(b, m.root(), m.x(), m.variables[1], std::move(dims));
+}
+Value with_right(Builder& b, const Match& m) {
+  DotDims dims = dims_of(m.root());
+  const I64s& permutation = m.inner().i64s(AttrKey::permutation);
+  dims.rhs_batching = mapped(dims.rhs_batching, permutation);
+  dims.rhs_contracting = mapped(dims.rhs_contracting, permutation);
+  return dot_like(b, m.root(), m.x(), m.variables[1], std::move(dims));
+}
+
+// --- A product that is transposed
+
+constexpr Condition kSwapsFactors{
+    "the transpose puts the free dimensions of y before those of x, and is the only use of the "
+    "product",
+    [](const Match& m) {
+      const Instruction& dot = m.inner();
+      const DotDims& dims = dims_of(dot);
+      const auto batch = static_cast<int64_t>(dims.lhs_batching.size());
+      const auto rows = static_cast<int64_t>(
+          free_dims(dot.operand_type(0), dims.lhs_batching, dims.lhs_contracting).size());
+      const auto rank = dot.result_type().rank();
+      I64s wanted;
+      for (int64_t d = 0; d < batch; ++d) wanted.push_back(d);
+      for (int64_t d = batch + rows; d < rank; ++d) wanted.push_back(d);
+      for (int64_t d = batch; d < batch + rows; ++d) wanted.push_back(d);
+      return dot.uses().size() == 1 && !has_algorithm(dot) &&
+             m.root().i64s(AttrKey::permutation) == wanted;
+    }};
+
+Value swap_factors(Builder& b, const Match& m) {
+  return swapped(b, m.inner(), m.x(), m.variables[1]);
+}
+
+// --- A vector times a matrix
+
+constexpr Condition kRowsOfMatrix{
+    "x has one free element, y has several, and y's last dimension is contracted",
+    [](const Match& m) {
+      const Instruction& dot = m.root();
+      const DotDims& dims = dims_of(dot);
+      const Type& x = dot.operand_type(0);
+      const Type& y = dot.operand_type(1);
+      return elements_of(x, free_dims(x, dims.lhs_batching, dims.lhs_contracting)) == 1 &&
+             elements_of(y, free_dims(y, dims.rhs_batching, dims.rhs_contracting)) > 1 &&
+             contains(dims.rhs_contracting, y.rank() - 1) && !has_algorithm(dot);
+    }};
+
+Value matrix_first(Builder& b, const Match& m) {
+  const Value product = swapped(b, m.root(), m.x(), m.variables[1]);
+  return product ? b.reshape(product, m.root().result_type().dims()) : Value();
+}
+
+// clang-format off
+constexpr Rule kProductRules[] = {
+    {.name = "dot-of-transposed-x", .pattern = "dot_general(transpose(x), y)", .where = kLeftInOrder,
+     .replacement = "dot_general(x, y)", .build = with_left, .because = "the same products, added in the same order"},
+    {.name = "dot-of-transposed-y", .pattern = "dot_general(x, transpose(y))", .where = kRightInOrder,
+     .replacement = "dot_general(x, y)", .build = with_right, .because = "the same products, added in the same order"},
+    {.name = "transpose-of-dot", .pattern = "transpose(dot_general(x, y))", .where = kSwapsFactors,
+     .replacement = "dot_general(y, x)", .build = swap_factors, .because = "products commute"},
+    {.name = "dot-of-vector", .pattern = "dot_general(x, y)", .where = kRowsOfMatrix,
+     .replacement = "reshape(dot_general(y, x))", .build = matrix_first,
+     .because = "products commute; sums along rows are read as they lie in memory"},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const Rule> product_rules() { return kProductRules; }
+
+}  // namespace tenon::hlo::rewrite
