@@ -3,6 +3,7 @@
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/Target/TargetMachine.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <mutex>
@@ -143,8 +144,12 @@ EmittedKernel emit_contraction_kernel(llvm::Module& module, const ContractionLoo
   code.workgroups = made.workgroups;
   code.scratch_bytes = made.kernel.scratch_bytes;
   constexpr double kFlopsANanosecond = 40;
+  constexpr double kBytesANanosecond = 20;
+  double bytes = 0;
+  for (const int64_t each : loops.bytes) bytes += static_cast<double>(each);
   code.nanoseconds =
-      made.flops_a_workgroup * static_cast<double>(made.workgroups) / kFlopsANanosecond;
+      std::max(made.flops_a_workgroup * static_cast<double>(made.workgroups) / kFlopsANanosecond,
+               bytes / kBytesANanosecond);
   code.grain = grain_of(code.nanoseconds, code.workgroups);
   code.buffers = loops.bytes;
   make_entry(module, made.kernel.function, 3, {}, code.symbol);

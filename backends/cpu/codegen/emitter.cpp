@@ -1,5 +1,7 @@
 #include "backends/cpu/codegen/emitter.h"
 
+#include <llvm/TargetParser/Triple.h>
+
 #include <algorithm>
 
 #include "backends/llvm/operations.h"
@@ -150,10 +152,34 @@ void CpuKernelEmitter::operation(const Node& n) {
     values_[result] = same ? Lanes{value, nullptr, 0} : Lanes{nullptr, value, 0};
     return;
   }
+  if (same && (n.op == OpCode::kMin || n.op == OpCode::kMax)) {
+    if (Value* const found = extremum(n, x[0], x[1])) {
+      values_[result] = {found, nullptr, 0};
+      return;
+    }
+  }
   // Inactive lanes may compute any value, so only scalars are known not to wrap around.
   Value* const value = codegen::operation(b_, n, operand_type(n), x, fits(n) && same);
   values_[result] = same ? Lanes{value, nullptr, 0} : Lanes{nullptr, value, 0};
   if (same && fits(n)) values_[result].wide = wide(n);
+}
+
+// On x86 llvm.maximum finds the sign of a zero in an integer register, from where it takes long to
+// come back. Of equal numbers, both bits of the sign make that of the result.
+CpuKernelEmitter::Value* CpuKernelEmitter::extremum(const Node& n, Value* x, Value* y) {
+  const ElementType type = operand_type(n);
+  const bool is_real = type == ElementType::kF32 || type == ElementType::kF64;
+  const bool known = llvm::isa<llvm::Constant>(x) || llvm::isa<llvm::Constant>(y);
+  if (!is_real || known || !llvm::Triple(module_.getTargetTriple()).isX86()) return nullptr;
+  const bool greater = n.op == OpCode::kMax;
+  llvm::Type* const bits = type == ElementType::kF32 ? b_.getInt32Ty() : b_.getInt64Ty();
+  Value* const left = b_.CreateBitCast(x, bits);
+  Value* const right = b_.CreateBitCast(y, bits);
+  Value* const both = greater ? b_.CreateAnd(left, right) : b_.CreateOr(left, right);
+  Value* const takes_x = greater ? b_.CreateFCmpOGT(x, y) : b_.CreateFCmpOLT(x, y);
+  Value* const of_equal = b_.CreateSelect(
+      b_.CreateFCmpOEQ(x, y), b_.CreateBitCast(both, x->getType()), b_.CreateSelect(takes_x, x, y));
+  return b_.CreateSelect(b_.CreateFCmpUNO(x, x), x, of_equal);
 }
 
 Lanes CpuKernelEmitter::index_from(Value* wide, int64_t stride) {

@@ -142,6 +142,21 @@ TEST(Contraction, FewRowsTimesALargeMatrix) {
   }
 }
 
+// Panels of columns are shared out evenly, among several workgroups if there is enough work.
+TEST(Contraction, WorkgroupsForSeveralThreads) {
+  const auto panels = [](int64_t m, int64_t n, int64_t k, int64_t batch = 1) {
+    const Shape shapes[] = {Shape(kF32, {batch, m, k}), Shape(kF32, {batch, k, n})};
+    const auto loops = loops_of({{0}, {0}, {2}, {1}}, shapes, Shape(kF32, {batch, m, n}));
+    return loops ? tiling_of(*loops, 64).panels : 0;
+  };
+  EXPECT_EQ(panels(32, 256, 1024), 2);     // of 8
+  EXPECT_EQ(panels(128, 64, 256), 1);      // of 2
+  EXPECT_EQ(panels(64, 256, 64), 4);       // too little work for more than two groups
+  EXPECT_EQ(panels(32, 256, 1024, 8), 4);  // enough by the batch
+  EXPECT_EQ(panels(1024, 1024, 64), 6);    // 32 of them in 6 groups
+  expect_right({kF32, kF32, kF32}, {1, 30, 250, 300});
+}
+
 TEST(Contraction, TypesWithoutCode) {
   const program::Contraction call = {{}, {}, {1}, {0}};
   const auto loops = [&](ElementType operand, ElementType result) {

@@ -29,6 +29,28 @@ Tiling of_dot_products(const ContractionLoops& loops, int64_t lanes) {
   return t;
 }
 
+// At most `most`, all workgroups about as many; fewer if there are few workgroups for the work.
+// (Rows that are packed would be packed again for each group of columns.)
+int64_t panels_of(const ContractionLoops& loops, const Tiling& t, int64_t most) {
+  constexpr double kWorthSeveral = 1 << 21;  // products
+  constexpr int64_t kWorkgroups = 4;
+  const int64_t panels = divided(loops.columns.back().extent, t.columns());
+  int64_t others = divided(loops.rows.back().extent, t.rows_a_group);
+  double products = static_cast<double>(loops.sums[0].extent);
+  for (const std::vector<ContractionLoop>* list : {&loops.batch, &loops.rows, &loops.columns}) {
+    for (const ContractionLoop& each : *list) {
+      const bool is_inner = list != &loops.batch && &each == &list->back();
+      if (!is_inner) others *= each.extent;
+      products *= static_cast<double>(each.extent);
+    }
+  }
+  int64_t groups = divided(panels, most);
+  if (!t.packs_lhs && products >= kWorthSeveral) {
+    groups = std::max(groups, std::min(panels, divided(kWorkgroups, others)));
+  }
+  return divided(panels, groups);
+}
+
 }  // namespace
 
 bool is_dot_products(const ContractionLoops& loops) {
@@ -72,8 +94,7 @@ Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes) {
       few && row.extent <= t.rows && sum.extent * column.extent * bytes > kFarFrom && !t.packs_lhs;
   t.sums_a_block = std::min(sum.extent, streams ? kLinesAbreast : most_sums);
   t.keeps_sums = loops.result != loops.sum && t.sums_a_block < sum.extent;
-  t.panels =
-      std::min(streams ? kPanelsAbreast : kPanelsABlock, divided(column.extent, t.columns()));
+  t.panels = panels_of(loops, t, streams ? kPanelsAbreast : kPanelsABlock);
   return t;
 }
 
