@@ -151,6 +151,16 @@ def test_cholesky_of_what_is_not_positive():
     assert np.isnan(got[1][np.tril_indices(4)]).all()
 
 
+def test_cholesky_of_few_columns_is_the_devices():
+    def calls(size):
+        x = np.stack([np.eye(size, dtype=np.float32)] * 3)
+        return jax.jit(jnp.linalg.cholesky).lower(x).as_text().count("@lapack_spotrf_ffi")
+
+    assert calls(32) == 0
+    if jax.devices()[0].host_visible == "yes":
+        assert calls(64) == 1
+
+
 def test_eigenvalues_of_any_matrix():
     x = matrix(2, 5, 5)
     w, v = jnp.linalg.eig(x)

@@ -2,7 +2,8 @@
 
 Where the host sees the device's memory, JAX's own rules for its CPU apply: they call LAPACK (jaxlib's, which is
 SciPy's) on the arrays as they lie. Elsewhere the algorithms run on the device that JAX keeps for TPUs, and QR below;
-what JAX has no algorithm for (eig, schur, hessenberg, tridiagonal, geqp3) is computed by LAPACK on copies.
+what JAX has no algorithm for (eig, schur, hessenberg, tridiagonal, geqp3) is computed by LAPACK on copies. Cholesky of
+small matrices is the op of StableHLO on any device: many are computed side by side, as they lie, where LAPACK wants columns.
 """
 
 import functools
@@ -10,12 +11,13 @@ import threading
 
 from . import ffi, frames
 
+SMALL = 48  # Columns; from 64 on LAPACK is faster (bench/peers/compare --only linalg).
 MISSING = "LAPACK is missing: jaxlib takes that of SciPy"
 
 # Primitives of jax._src.lax.linalg: on hidden memory "device" applies the rule that JAX has for TPUs or by default,
-# "host" LAPACK on copies.
+# "host" LAPACK on copies; "device if small" applies the rule of devices on any memory to matrices of few columns.
 _PRIMITIVES = {
-    "cholesky_p": "device", "eigh_p": "device", "svd_p": "device", "lu_p": "device", "ormqr_p": "device",
+    "cholesky_p": "device if small", "eigh_p": "device", "svd_p": "device", "lu_p": "device", "ormqr_p": "device",
     "geqrf_p": "device", "householder_product_p": "device", "tridiagonal_solve_p": "device",
     "eig_p": "host", "schur_p": "host", "hessenberg_p": "host", "tridiagonal_p": "host", "geqp3_p": "host",
 }
@@ -86,8 +88,15 @@ def install(library: ffi.Library) -> None:
             on_device = None if entry is None or name == "lu_p" else entry.rule
         if name == "lu_p":
             on_device = mlir._lowerings[primitive].rule  # That for TPUs is a custom call.
-        rule = functools.partial(_lower, lapack, on_host, on_device if elsewhere == "device" else None)
+        rule = functools.partial(_lower, lapack, on_host, None if elsewhere == "host" else on_device)
+        if elsewhere == "device if small":
+            rule = functools.partial(_by_size, on_device, rule)
         mlir.register_lowering(primitive, rule, platform=ffi.PLATFORM)
+
+
+def _by_size(if_small, otherwise, ctx, *operands, **parameters):
+    rule = if_small if ctx.avals_in[0].shape[-1] <= SMALL else otherwise
+    return rule(ctx, *operands, **parameters)
 
 
 def _lower(lapack: Lapack, on_host, on_device, ctx, *operands, **parameters):
