@@ -23,8 +23,8 @@ struct Placement {
   std::string kernel;  ///< The kernel's name, for kKernel and kHost.
   std::string reason;
   int64_t bytes = 0;  ///< Read and written.
-  /// Arithmetic and calls of math functions, by core/kernel/analysis/cost.h, of the kernel as it was
-  /// lowered; of a call: of the kernels that it replaces.
+  /// Arithmetic and calls of math functions, by core/kernel/analysis/cost.h, of the kernel as it
+  /// was lowered; of a call: of the kernels that it replaces.
   double flops = 0;
   double transcendentals = 0;
 };
