@@ -7,8 +7,6 @@
 namespace tenon::gpu {
 namespace {
 
-// Calls that are given without an await between them often have some sets of addresses in turn.
-constexpr size_t kMostGraphs = 4;
 // A graph of fewer launches saves nothing.
 constexpr size_t kLeastLaunches = 3;
 // Making a graph of more launches would take too much time and memory.
@@ -35,8 +33,11 @@ GpuLoadedSegment::GpuLoadedSegment(Context& context, GpuCode code, std::vector<F
       graphs && launches <= kMostLaunches && (pays_at_once_ || launches >= kLeastLaunches);
 }
 
-GpuLoadedSegment::~GpuLoadedSegment() {
+GpuLoadedSegment::~GpuLoadedSegment() { free_graphs(); }
+
+void GpuLoadedSegment::free_graphs() {
   for (const Known& each : known_) context_.free_graph(each.graph);
+  known_.clear();
 }
 
 int64_t GpuLoadedSegment::graph_launches() const {
@@ -63,6 +64,7 @@ Status GpuLoadedSegment::launch(Stream stream, const std::vector<Address>& memor
     if (given.ok()) ++graph_launches_;
     if (given.ok() || given.code() == ErrorCode::kUnavailable) return given;
     has_graphs_ = false;  // What fails once is not tried again: no work has been given.
+    free_graphs();
     refusal_ = std::move(given);
   }
   return run(stream, work_on(memories), 0, stop);
@@ -75,21 +77,26 @@ Result<Graph> GpuLoadedSegment::graph_for(const std::vector<Address>& memories) 
     return known->graph;
   }
   const GpuWork work = work_on(memories);
-  if (known_.size() == kMostGraphs) {
-    Known oldest = std::move(known_.back());
-    known_.pop_back();
-    const Status updated = context_.update_graph(oldest.graph, work);
-    if (updated.ok()) {
-      oldest.memories = memories;
-      known_.push_front(std::move(oldest));
-      return known_.front().graph;
-    }
+  if (known_.size() < most_graphs_) {
+    const Result<Graph> made = context_.make_graph(work);
+    if (made) known_.push_front({memories, *made});
+    // Without room for another graph those that are there take turns.
+    if (made || made.error().code() != ErrorCode::kResourceExhausted || known_.empty()) return made;
+    most_graphs_ = known_.size();
+  }
+  Known oldest = std::move(known_.back());
+  known_.pop_back();
+  const Status updated = context_.update_graph(oldest.graph, work);
+  if (updated.ok()) {
+    oldest.memories = memories;
+  } else {
     context_.free_graph(oldest.graph);
     if (updated.code() == ErrorCode::kUnavailable) return tl::make_unexpected(updated);
+    TENON_ASSIGN(const Graph made, context_.make_graph(work));
+    oldest = {memories, made};
   }
-  TENON_ASSIGN(const Graph made, context_.make_graph(work));
-  known_.push_front({memories, made});
-  return made;
+  known_.push_front(std::move(oldest));
+  return known_.front().graph;
 }
 
 GpuWork GpuLoadedSegment::work_on(const std::vector<Address>& memories) const {

@@ -47,6 +47,7 @@ class GpuLoadedSegment {
 
   GpuWork work_on(const std::vector<Address>& memories) const;
   Result<Graph> graph_for(const std::vector<Address>& memories);
+  void free_graphs();
   Status run(Stream stream, const GpuWork& work, uint32_t sequence, const volatile uint32_t* stop);
   Status step(Stream stream, const GpuWork& work, const WorkLaunch& launch,
               const volatile uint32_t* stop);
@@ -64,6 +65,8 @@ class GpuLoadedSegment {
   mutable std::mutex mutex_;
   Status refusal_;
   std::list<Known> known_;  // The last used first.
+  // Calls that are given without an await between them often have some sets of addresses in turn.
+  size_t most_graphs_ = 4;
   int64_t calls_ = 0;
   int64_t graph_launches_ = 0;
   int64_t kernel_launches_ = 0;

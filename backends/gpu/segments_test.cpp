@@ -138,6 +138,26 @@ TEST_F(CudaSegmentTest, OtherMemoryChangesAGraph) {
   EXPECT_EQ(segment->graph_launches(), 12);
 }
 
+// Where there is no room for a third, two take turns; where there is none at all, none is kept.
+TEST_F(CudaSegmentTest, WithoutRoomTheGraphsThatAreThereTakeTurns) {
+  open(TENON_TEST_CUDA_DRIVER);
+  const TestCounts made("tenon_test_executables");
+  const TestCounts alive("tenon_test_graphs");
+  const TestCounts room("tenon_test_most_graphs");
+  auto& most = *const_cast<int*>(room.value);
+  most = *alive.value + 5;  // A graph and its executable for each of two, and the next graph.
+  const auto segment = load(nested_loops());
+  for (size_t i = 0; i < 5; ++i) EXPECT_EQ(run(*segment, i), (Numbers{95, 27, 0, 0})) << i;
+  EXPECT_EQ(segment->graph_launches(), 5) << segment->refusal().message();
+  EXPECT_EQ(made.since(), 2);
+  most = *alive.value;
+  const auto another = load(nested_loops());
+  EXPECT_EQ(run(*another, 5), (Numbers{95, 27, 0, 0}));
+  EXPECT_EQ(another->graph_launches(), 0);
+  EXPECT_EQ(another->refusal().code(), ErrorCode::kResourceExhausted);
+  most = room.before;
+}
+
 TEST_F(CudaSegmentTest, LaunchesAreAGraphFromTheSecondCallOn) {
   open(TENON_TEST_CUDA_DRIVER);
   const auto segment = load({{add(number(0), 1), add(number(1), 2), add(number(0), 3)}});

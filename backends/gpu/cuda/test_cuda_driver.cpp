@@ -355,6 +355,8 @@ CUresult cuEventElapsedTime(float* milliseconds, CUevent begin, CUevent end) {
 int tenon_test_graphs = 0;
 int tenon_test_executables = 0;
 int tenon_test_nodes_set = 0;
+// There is room for so many graphs and executables.
+int tenon_test_most_graphs = 1 << 30;
 
 CUresult cuGraphCreate(CUgraph* graph, unsigned flags) {
   if (state() != CUDA_SUCCESS || flags != 0) return flags != 0 ? kInvalid : state();
@@ -423,6 +425,7 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec* executable, CUgraph graph,
     if (!used) return kInvalid;
   }
   if (flags != 0) return kInvalid;
+  if (tenon_test_graphs >= tenon_test_most_graphs) return CUDA_ERROR_OUT_OF_MEMORY;
   *executable = new CUgraphExec_st{graph, {}, {}};
   keep_arguments(**executable, *graph);
   ++tenon_test_graphs;
