@@ -163,6 +163,40 @@ TEST(Cpu, LoadsOfLanesApart) {
   expect_interpreters_bits(cases);
 }
 
+// Two lanes that lie four apart: a vector between them would end behind the second.
+TEST(Cpu, LoadsOfTwoLanesApartEndWithTheSecond) {
+  std::vector<Case> cases;
+  for (const int64_t apart : {2, 3, 4, -3, -4}) {
+    const Kernel kernel =
+        kernel::parse(fmt::format(R"(kernel @k(%x: in f32[{0}], %y: out f32[2]) index s32 grid() {{
+  lanes(%i: 2) {{
+    %a = mul %i, {1} : s32
+    %b = add %a, {2} : s32
+    %v = load %x[%b] : f32
+    %e = exp %v : f32
+    store %e, %y[%i] : f32
+  }}
+}}
+)",
+                                  std::abs(apart) + 1, apart, apart < 0 ? -apart : 0),
+                      "k")
+            .value();
+    Case c = {kernel, kernel::testing::zero_buffers(kernel)};
+    for (int64_t k = 0; k < c.buffers[0].element_count(); ++k) {
+      c.buffers[0].set_double(k, static_cast<double>(k));
+    }
+    llvm::LLVMContext context;
+    llvm::Module module("m", context);
+    CpuKernelEmitter(module, kernel, 16).run("k");
+    std::string ir;
+    llvm::raw_string_ostream out(ir);
+    module.print(out, nullptr);
+    EXPECT_EQ(ir.find("load <2 x float>") != std::string::npos, std::abs(apart) < 4) << ir;
+    cases.push_back(std::move(c));
+  }
+  expect_interpreters_bits(cases);
+}
+
 // An index that is a sum of sums: as terms it would be visited 2^60 times.
 TEST(Cpu, IndicesThatAreSumsOfSums) {
   std::string text =

@@ -225,12 +225,13 @@ void CpuKernelEmitter::load_run(const std::vector<NodeId>& run, int64_t stride) 
 }
 
 // The vectors from the first lane to the last, which are fewer loads than lanes; the last of them
-// ends with that lane, so that nothing behind it is read.
+// ends with that lane, so that nothing behind it is read. The others end before it unless lanes are
+// farther apart than a vector and one.
 CpuKernelEmitter::Value* CpuKernelEmitter::load_apart(const Node& n) {
   if (width_ == 1 || mask_ != nullptr) return nullptr;
   const int64_t stride = apart(n);
   const int64_t count = std::abs(stride);
-  if (count < 2 || count > kMostSkipped) return nullptr;
+  if (count < 2 || count > kMostSkipped || count > width_ + 1) return nullptr;
   llvm::Type* const element = codegen::memory_type_of(context_, n.type);
   auto* const vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(width_));
   Value* from = scalar_address(n, 0);

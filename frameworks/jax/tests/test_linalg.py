@@ -157,6 +157,11 @@ def test_cholesky_of_few_columns_is_the_devices():
         return jax.jit(jnp.linalg.cholesky).lower(x).as_text().count("@lapack_spotrf_ffi")
 
     assert calls(32) == 0
+    sizes = jax.export.symbolic_shape("n, n")
+    exported = jax.export.export(jax.jit(jnp.linalg.cholesky), platforms=["tenon"],
+                                 disabled_checks=[jax.export.DisabledSafetyCheck.custom_call("lapack_spotrf_ffi")])(
+        jax.ShapeDtypeStruct(sizes, np.float32))
+    assert "cholesky" in exported.mlir_module() or "potrf" in exported.mlir_module()
     if jax.devices()[0].host_visible == "yes":
         assert calls(64) == 1
 

@@ -1,5 +1,6 @@
 // Rules of dot_general: transposes around it are other dimension numbers, which cost nothing.
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "hlo/passes/rewrite/rule.h"
@@ -61,22 +62,35 @@ I64s mapped(const I64s& dimensions, const I64s& permutation) {
   return list;
 }
 
-// Whether the free dimensions of the factor have the same order before its transpose. Loops over
-// several contracting dimensions may not become one again.
+// Rows or columns of so many elements need no others beside them to fill a tile.
+constexpr int64_t kFillsATile = 64;
+
+// Whether the free dimensions of the factor have the same order before its transpose, and fill
+// tiles as before: they lie side by side, or the last has many elements. Loops over several
+// contracting dimensions may not become one again.
 bool keeps_order(const Match& m, const I64s& batching, const I64s& contracting) {
   const Type& type = m.inner().result_type();
   const I64s& permutation = m.inner().i64s(AttrKey::permutation);
   const auto several = [&](int64_t d) { return type.dims()[static_cast<size_t>(d)] != 1; };
-  return std::ranges::count_if(contracting, several) <= 1 && !has_algorithm(m.root()) &&
-         std::ranges::is_sorted(mapped(free_dims(type, batching, contracting), permutation));
+  I64s free = free_dims(type, batching, contracting);
+  const I64s places = mapped(free, permutation);
+  std::erase_if(free, std::not_fn(several));
+  const I64s wide = mapped(free, permutation);
+  const auto is_apart = [](int64_t a, int64_t b) { return b != a + 1; };
+  const bool fills = std::ranges::adjacent_find(wide, is_apart) == wide.end() ||
+                     type.dims()[static_cast<size_t>(free.back())] >= kFillsATile;
+  return std::ranges::count_if(contracting, several) <= 1 && !has_algorithm(m.root()) && fills &&
+         std::ranges::is_sorted(places);
 }
 constexpr Condition kLeftInOrder{
-    "the free dimensions of x stay in order, and at most one of several elements is contracted",
+    "the free dimensions of x stay in order and side by side, or the last has 64 elements; at most "
+    "one of several elements is contracted",
     [](const Match& m) {
       return keeps_order(m, dims_of(m.root()).lhs_batching, dims_of(m.root()).lhs_contracting);
     }};
 constexpr Condition kRightInOrder{
-    "the free dimensions of y stay in order, and at most one of several elements is contracted",
+    "the free dimensions of y stay in order and side by side, or the last has 64 elements; at most "
+    "one of several elements is contracted",
     [](const Match& m) {
       return keeps_order(m, dims_of(m.root()).rhs_batching, dims_of(m.root()).rhs_contracting);
     }};
@@ -100,7 +114,7 @@ Value with_right(Builder& b, const Match& m) {
 
 constexpr Condition kSwapsFactors{
     "the transpose puts the free dimensions of y before those of x, and is the only use of the "
-    "product",
+    "product, which is not complex",
     [](const Match& m) {
       const Instruction& dot = m.inner();
       const DotDims& dims = dims_of(dot);
@@ -112,7 +126,8 @@ constexpr Condition kSwapsFactors{
       for (int64_t d = 0; d < batch; ++d) wanted.push_back(d);
       for (int64_t d = batch + rows; d < rank; ++d) wanted.push_back(d);
       for (int64_t d = batch; d < batch + rows; ++d) wanted.push_back(d);
-      return dot.uses().size() == 1 && !has_algorithm(dot) &&
+      // Of complex factors in the other order another of two products may be fused.
+      return dot.uses().size() == 1 && !has_algorithm(dot) && !is_complex(m.type()) &&
              m.root().i64s(AttrKey::permutation) == wanted;
     }};
 
@@ -123,7 +138,8 @@ Value swap_factors(Builder& b, const Match& m) {
 // --- A vector times a matrix
 
 constexpr Condition kRowsOfMatrix{
-    "x has one free element, y has several, and y's last dimension is contracted",
+    "x has one free element, y has several, and y's last dimension is contracted; neither is "
+    "complex",
     [](const Match& m) {
       const Instruction& dot = m.root();
       const DotDims& dims = dims_of(dot);
@@ -131,7 +147,8 @@ constexpr Condition kRowsOfMatrix{
       const Type& y = dot.operand_type(1);
       return elements_of(x, free_dims(x, dims.lhs_batching, dims.lhs_contracting)) == 1 &&
              elements_of(y, free_dims(y, dims.rhs_batching, dims.rhs_contracting)) > 1 &&
-             contains(dims.rhs_contracting, y.rank() - 1) && !has_algorithm(dot);
+             contains(dims.rhs_contracting, y.rank() - 1) && !has_algorithm(dot) &&
+             !is_complex(x.element_type()) && !is_complex(y.element_type());
     }};
 
 Value matrix_first(Builder& b, const Match& m) {

@@ -200,7 +200,7 @@ constexpr int64_t kFarApart = 8;       // places that are so far apart leave mos
 constexpr Condition kReplacesCounted{
     "the region returns y, whose slices have all of x along other dimensions, and i counts up "
     "within "
-    "x; x is a constant of one number, or the slices are many and close",
+    "x; x is a constant of one number, or the slices are many and close, and an eighth of x",
     [](const Match& m) {
       const Instruction& op = m.root();
       const Computation& region = op.region(0);
@@ -217,7 +217,8 @@ constexpr Condition kReplacesCounted{
       const bool within = places->first >= 0 && places->step >= 1 &&
                           last < m.x().type().dims()[static_cast<size_t>(*axis)] &&
                           element_count(m.variables[1].type().dims()) == count;
-      const bool many = element_count(updates) > kFewUpdates && places->step <= kFarApart;
+      const bool many = element_count(updates) > kFewUpdates && places->step <= kFarApart &&
+                        element_count(m.x().type().dims()) <= kFarApart * element_count(updates);
       return within && (splat_of(m.x()) != nullptr || many);
     }};
 

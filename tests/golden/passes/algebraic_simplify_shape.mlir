@@ -201,6 +201,33 @@ func.func @dot_of_other_order(%x: tensor<3x2x4xf32>, %y: tensor<3x5xf32>) -> ten
   return %r : tensor<4x2x5xf32>
 }
 
+// Few of the rows would lie side by side.
+// CHECK-LABEL: func.func @dot_of_rows_apart(
+// CHECK-NEXT: stablehlo.transpose
+func.func @dot_of_rows_apart(%x: tensor<7x3x2xf32>, %y: tensor<3x5xf32>) -> tensor<7x2x5xf32> {
+  %t = stablehlo.transpose %x, dims = [0, 2, 1] : (tensor<7x3x2xf32>) -> tensor<7x2x3xf32>
+  %r = stablehlo.dot_general %t, %y, contracting_dims = [2] x [0] : (tensor<7x2x3xf32>, tensor<3x5xf32>) -> tensor<7x2x5xf32>
+  return %r : tensor<7x2x5xf32>
+}
+
+// CHECK-LABEL: func.func @dot_of_many_rows_apart(
+// CHECK-NEXT: stablehlo.dot_general(%arg0, %arg1)
+func.func @dot_of_many_rows_apart(%x: tensor<7x3x64xf32>, %y: tensor<3x5xf32>) -> tensor<7x64x5xf32> {
+  %t = stablehlo.transpose %x, dims = [0, 2, 1] : (tensor<7x3x64xf32>) -> tensor<7x64x3xf32>
+  %r = stablehlo.dot_general %t, %y, contracting_dims = [2] x [0] : (tensor<7x64x3xf32>, tensor<3x5xf32>) -> tensor<7x64x5xf32>
+  return %r : tensor<7x64x5xf32>
+}
+
+// The parts of complex products would be added in another order.
+// CHECK-LABEL: func.func @transpose_of_complex_dot(
+// CHECK-NEXT: stablehlo.dot_general
+// CHECK-NEXT: stablehlo.transpose
+func.func @transpose_of_complex_dot(%x: tensor<2x3xcomplex<f32>>, %y: tensor<3x5xcomplex<f32>>) -> tensor<5x2xcomplex<f32>> {
+  %d = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<2x3xcomplex<f32>>, tensor<3x5xcomplex<f32>>) -> tensor<2x5xcomplex<f32>>
+  %r = stablehlo.transpose %d, dims = [1, 0] : (tensor<2x5xcomplex<f32>>) -> tensor<5x2xcomplex<f32>>
+  return %r : tensor<5x2xcomplex<f32>>
+}
+
 // CHECK-LABEL: func.func @transpose_of_dot(
 // CHECK-NEXT: %[[R:[0-9]+]] = stablehlo.dot_general(%arg1, %arg0) {dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [0], rhs_contracting_dimensions = [1]>} : f32[5,2]
 // CHECK-NEXT: stablehlo.return(%[[R]])

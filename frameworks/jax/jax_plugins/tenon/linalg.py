@@ -95,7 +95,8 @@ def install(library: ffi.Library) -> None:
 
 
 def _by_size(if_small, otherwise, ctx, *operands, **parameters):
-    rule = if_small if ctx.avals_in[0].shape[-1] <= SMALL else otherwise
+    columns = ctx.avals_in[0].shape[-1]
+    rule = if_small if isinstance(columns, int) and columns <= SMALL else otherwise  # Else the size is symbolic.
     return rule(ctx, *operands, **parameters)
 
 
