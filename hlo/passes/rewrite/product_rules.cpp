@@ -126,7 +126,8 @@ constexpr Condition kSwapsFactors{
       for (int64_t d = 0; d < batch; ++d) wanted.push_back(d);
       for (int64_t d = batch + rows; d < rank; ++d) wanted.push_back(d);
       for (int64_t d = batch; d < batch + rows; ++d) wanted.push_back(d);
-      // Where a backend fuses one of two products, complex factors in the other order round otherwise.
+      // Where a backend fuses one of two products, complex factors in the other order round
+      // otherwise.
       return dot.uses().size() == 1 && !has_algorithm(dot) && !is_complex(m.type()) &&
              m.root().i64s(AttrKey::permutation) == wanted;
     }};
