@@ -29,6 +29,17 @@ std::vector<int64_t> widths() {
   return list;
 }
 
+// The code of a kernel before LLVM's passes, for registers of 16 floats.
+std::string ir_of(const Kernel& kernel) {
+  llvm::LLVMContext context;
+  llvm::Module module("m", context);
+  CpuKernelEmitter(module, kernel, 16).run("k");
+  std::string ir;
+  llvm::raw_string_ostream out(ir);
+  module.print(out, nullptr);
+  return ir;
+}
+
 void expect_interpreters_bits(const std::vector<Case>& cases, double tolerance = 0) {
   std::vector<Kernel> legal;
   for (const Case& c : cases) {
@@ -111,13 +122,7 @@ TEST(Cpu, AccessesThatFillEachOthersGaps) {
 // The runs become vectors: nothing is gathered or scattered.
 TEST(Cpu, RunsAreNotGathered) {
   for (const int64_t apart : {2, 3, 8}) {
-    llvm::LLVMContext context;
-    llvm::Module module("m", context);
-    const Kernel kernel = run_case(apart, 40).kernel;
-    CpuKernelEmitter(module, kernel, 16).run("k");
-    std::string ir;
-    llvm::raw_string_ostream out(ir);
-    module.print(out, nullptr);
+    const std::string ir = ir_of(run_case(apart, 40).kernel);
     EXPECT_NE(ir.find("shufflevector"), std::string::npos) << ir;
     EXPECT_EQ(ir.find("masked.gather"), std::string::npos) << ir;
     EXPECT_EQ(ir.find("masked.scatter"), std::string::npos) << ir;
@@ -149,12 +154,7 @@ TEST(Cpu, LoadsOfLanesApart) {
         c.buffers[0].set_double(k, static_cast<double>(k % 120));
       }
       if (type == "f32") {
-        llvm::LLVMContext context;
-        llvm::Module module("m", context);
-        CpuKernelEmitter(module, kernel, 16).run("k");
-        std::string ir;
-        llvm::raw_string_ostream out(ir);
-        module.print(out, nullptr);
+        const std::string ir = ir_of(kernel);
         EXPECT_EQ(ir.find("masked.gather") == std::string::npos, apart != 5) << ir;
       }
       cases.push_back(std::move(c));
@@ -185,12 +185,7 @@ TEST(Cpu, LoadsOfTwoLanesApartEndWithTheSecond) {
     for (int64_t k = 0; k < c.buffers[0].element_count(); ++k) {
       c.buffers[0].set_double(k, static_cast<double>(k));
     }
-    llvm::LLVMContext context;
-    llvm::Module module("m", context);
-    CpuKernelEmitter(module, kernel, 16).run("k");
-    std::string ir;
-    llvm::raw_string_ostream out(ir);
-    module.print(out, nullptr);
+    const std::string ir = ir_of(kernel);
     EXPECT_EQ(ir.find("load <2 x float>") != std::string::npos, std::abs(apart) < 4) << ir;
     cases.push_back(std::move(c));
   }
