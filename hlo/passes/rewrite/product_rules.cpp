@@ -95,19 +95,20 @@ constexpr Condition kRightInOrder{
       return keeps_order(m, dims_of(m.root()).rhs_batching, dims_of(m.root()).rhs_contracting);
     }};
 
-Value with_left(Builder& b, const Match& m) {
+// The product with x itself in place of its transpose, on the side of these dimensions.
+Value with_untransposed(Builder& b, const Match& m, I64s DotDims::* batching,
+                        I64s DotDims::* contracting) {
   DotDims dims = dims_of(m.root());
   const I64s& permutation = m.inner().i64s(AttrKey::permutation);
-  dims.lhs_batching = mapped(dims.lhs_batching, permutation);
-  dims.lhs_contracting = mapped(dims.lhs_contracting, permutation);
+  dims.*batching = mapped(dims.*batching, permutation);
+  dims.*contracting = mapped(dims.*contracting, permutation);
   return dot_like(b, m.root(), m.x(), m.variables[1], std::move(dims));
 }
+Value with_left(Builder& b, const Match& m) {
+  return with_untransposed(b, m, &DotDims::lhs_batching, &DotDims::lhs_contracting);
+}
 Value with_right(Builder& b, const Match& m) {
-  DotDims dims = dims_of(m.root());
-  const I64s& permutation = m.inner().i64s(AttrKey::permutation);
-  dims.rhs_batching = mapped(dims.rhs_batching, permutation);
-  dims.rhs_contracting = mapped(dims.rhs_contracting, permutation);
-  return dot_like(b, m.root(), m.x(), m.variables[1], std::move(dims));
+  return with_untransposed(b, m, &DotDims::rhs_batching, &DotDims::rhs_contracting);
 }
 
 // --- A product that is transposed
