@@ -223,11 +223,13 @@ class GpuDevice final : public backend::Device {
   }
   void release(EventHandle event) override { events_.take(event); }
 
-  Result<double> event_time(EventHandle event) override {
+  // The driver's events have one time, so only the end is known.
+  Result<backend::EventTimes> event_times(EventHandle event) override {
     const auto found = events_.find(event);
     if (found == nullptr) return tl::make_unexpected(rule_violation("B10", "no such event"));
     TENON_TRY(check());
-    return heard(context_->seconds(found->event()));
+    TENON_ASSIGN(const double end, heard(context_->seconds(found->event())));
+    return backend::EventTimes{{}, end};
   }
 
   Result<std::vector<backend::Statistic>> statistics() override {

@@ -61,6 +61,7 @@ constexpr SeamMutant kSeamMutants[] = {
      "seam/B27/*"},
     {"seam/event/keeps_error", "every event after failed work has its error", "seam/B27/*"},
     {"seam/event_time/goes_back", "a later event has an earlier time", "seam/optional/*"},
+    {"seam/event_start/is_late", "work begins behind its end", "seam/optional/*"},
     {"seam/allocate/is_shared", "allocate gives the same memory twice"},
     {"seam/allocate/no_room_is_internal", "no room is TENON_INTERNAL", "seam/B16/*"},
     {"seam/allocate/no_room_is_unreported", "allocate gives less memory where there is no room",

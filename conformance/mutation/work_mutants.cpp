@@ -74,9 +74,11 @@ class WorkMutantDevice : public backend::ForwardingDevice {
   void release(EventHandle event) override {
     if (!mutant_.is("seam/record/is_stale")) inner().release(event);  // Else it is given again.
   }
-  Result<double> event_time(EventHandle event) override {
-    TENON_ASSIGN(const double time, inner().event_time(event));
-    return mutant_.is("seam/event_time/goes_back") ? -time : time;
+  Result<backend::EventTimes> event_times(EventHandle event) override {
+    TENON_ASSIGN(backend::EventTimes times, inner().event_times(event));
+    if (mutant_.is("seam/event_time/goes_back")) times.end = -times.end;
+    if (mutant_.is("seam/event_start/is_late")) times.start = times.end + 1;
+    return times;
   }
 
  private:

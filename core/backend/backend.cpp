@@ -9,6 +9,16 @@
 namespace tenon::backend {
 namespace {
 
+struct BoxDimension {
+  int64_t size = 1;
+  int64_t destination = 0;  // Strides in bytes.
+  int64_t source = 0;
+
+  bool continues(const BoxDimension& inner) const {
+    return destination == inner.destination * inner.size && source == inner.source * inner.size;
+  }
+};
+
 Status not_offered(std::string_view what) {
   return Status(unimplemented("the device does not offer {}", what));
 }
@@ -37,6 +47,57 @@ void copy_box(std::byte* to, const std::byte* from, const Box& box) {
     width *= box.sizes[inner];
   }
   if (width > 0) copy_runs(to, from, box, 0, rank, static_cast<size_t>(width));
+}
+
+namespace {
+
+// The dimensions of a box from the innermost on, without those of one element, and with each that
+// continues the one within it merged into that.
+std::vector<BoxDimension> merged_dimensions(const Box& box) {
+  std::vector<BoxDimension> merged;
+  for (size_t i = box.sizes.size(); i-- > 0;) {
+    const BoxDimension d = {box.sizes[i], box.destination_strides[i], box.source_strides[i]};
+    if (d.size == 1) continue;
+    if (!merged.empty() && d.continues(merged.back())) {
+      merged.back().size *= d.size;
+    } else {
+      merged.push_back(d);
+    }
+  }
+  return merged;
+}
+
+std::optional<PitchedBox::Pitches> pitches_of(const PitchedBox& box, int64_t row, int64_t slice) {
+  const auto least_row = static_cast<int64_t>(box.row_bytes);
+  if (box.rows == 1) row = least_row;
+  const int64_t least_slice = row * static_cast<int64_t>(box.rows);
+  if (box.slices == 1) slice = least_slice;
+  if (row < least_row || slice < least_slice || slice % row != 0) return {};
+  return PitchedBox::Pitches{static_cast<size_t>(row), static_cast<size_t>(slice)};
+}
+
+}  // namespace
+
+std::optional<PitchedBox> pitched(const Box& box) {
+  std::vector<BoxDimension> left = merged_dimensions(box);
+  PitchedBox made;
+  made.row_bytes = static_cast<size_t>(box.element_bytes);
+  if (!left.empty() && left[0].destination == box.element_bytes &&
+      left[0].source == box.element_bytes) {
+    made.row_bytes *= static_cast<size_t>(left[0].size);
+    left.erase(left.begin());
+  }
+  if (left.size() > 2) return {};
+  left.resize(2, {1, 0, 0});
+  made.rows = static_cast<size_t>(left[0].size);
+  made.slices = static_cast<size_t>(left[1].size);
+  if (made.row_bytes * made.rows * made.slices == 0) return {};
+  const auto destination = pitches_of(made, left[0].destination, left[1].destination);
+  const auto source = pitches_of(made, left[0].source, left[1].source);
+  if (!destination || !source) return {};
+  made.destination = *destination;
+  made.source = *source;
+  return made;
 }
 
 std::string_view name_of(Reason reason) {
@@ -105,7 +166,7 @@ Result<std::byte*> Device::map(MemoryHandle) { return tl::make_unexpected(not_of
 Result<MemoryHandle> Device::import_memory(uint32_t, std::span<const std::byte>) {
   return tl::make_unexpected(not_offered("import_memory"));
 }
-Result<double> Device::event_time(EventHandle) {
+Result<EventTimes> Device::event_times(EventHandle) {
   return tl::make_unexpected(not_offered("event_time"));
 }
 Status Device::abort() { return not_offered("abort"); }

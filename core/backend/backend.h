@@ -108,6 +108,24 @@ struct Box {
 /// Copies between two host addresses.
 void copy_box(std::byte* to, const std::byte* from, const Box& box);
 
+/// A box as rows of bytes within slices: the form that copy engines take (clEnqueueCopyBufferRect,
+/// cuMemcpy3D). Pitches are the bytes from one row or slice to the next; rows do not overlap, and a
+/// slice's pitch is a multiple of its rows' pitch.
+struct PitchedBox {
+  struct Pitches {
+    size_t row = 0;
+    size_t slice = 0;
+  };
+  size_t row_bytes = 0;
+  size_t rows = 1;
+  size_t slices = 1;
+  Pitches destination;
+  Pitches source;
+};
+/// Nothing if a box has no such form (transposed, reversed, repeated, of more dimensions) or is
+/// empty: a backend then declines it as kUnimplemented.
+std::optional<PitchedBox> pitched(const Box& box);
+
 /// A statistic of an open device, for people.
 struct Statistic {
   std::string name;
@@ -121,6 +139,13 @@ struct KernelLaunch {
   std::span<const uint64_t> scalars;
   const char* label = "";
   const volatile uint32_t* stop = nullptr;  ///< B27
+};
+
+/// When the work between two events of a queue ran: seconds from a point that is fixed while the
+/// device is open. Without work, both are the time of the event.
+struct EventTimes {
+  std::optional<double> start;  ///< Nothing: the device does not tell.
+  double end = 0;
 };
 
 /// An open device. The destructor is `close` (B11).
@@ -161,7 +186,8 @@ class Device {
   /// Makes host bytes a memory of the space, without a copy (B28). kUnimplemented, kInvalidArgument
   /// and kResourceExhausted decline: the host copies the bytes.
   virtual Result<MemoryHandle> import_memory(uint32_t space, std::span<const std::byte> host);
-  virtual Result<double> event_time(EventHandle event);
+  /// Of a done event.
+  virtual Result<EventTimes> event_times(EventHandle event);
   virtual Status abort();
   virtual Result<std::vector<Statistic>> statistics();
 };

@@ -115,7 +115,7 @@ extern "C" {
 #endif
 
 #define TENON_ABI_MAJOR 1
-#define TENON_ABI_MINOR 4
+#define TENON_ABI_MINOR 5
 
 /* The numbers are those of PJRT_Error_Code. */
 typedef enum TenonCode {
@@ -271,6 +271,27 @@ typedef struct TenonKernelInfo {
   size_t grid_rank;
 } TenonKernelInfo;
 
+/* What a compiler wants of its source (core/kernel/render/render.h). Since 1.5. */
+typedef struct TenonRenderOptions {
+  size_t size;
+  TenonLanguage language;
+  int64_t lanes;        /* Of a workgroup, in languages that have them; 0: 128. */
+  int64_t vector_bytes; /* The width of vectors, in languages that have them; 0: none. */
+  uint32_t
+      offset_bits;   /* 32 or 64: a buffer is an allocation and an offset in bytes; 0: a pointer. */
+  uint8_t fit_lanes; /* Small kernels have fewer lanes: a power of two. */
+  uint8_t stop;      /* The last parameter is the word that while loops poll (B27). */
+  uint8_t rename;    /* Kernels of one name get names of their own; else they are an error. */
+} TenonRenderOptions;
+
+/* How to launch a function of rendered source. Since 1.5. */
+typedef struct TenonRenderedKernel {
+  size_t size;
+  const char* function;
+  int64_t workgroups; /* At least; more do nothing. */
+  int64_t lanes;      /* Exactly. */
+} TenonRenderedKernel;
+
 /* A library call (core/program/library_call.h): owned by the host, valid until the function that
  * got it returns. */
 typedef struct TenonCall TenonCall;
@@ -354,6 +375,13 @@ typedef struct TenonHost {
   /* Write the serial forms. */
   void (*serialize_call)(const TenonCall* call, const TenonSink* bytes);
   void (*serialize_segment)(const TenonSegment* segment, const TenonSink* bytes);
+  /* Since 1.5. As render, with options; `rendered` is called for each kernel in order, once the
+   * source has been written, and may be null. */
+  TenonCode (*render_as)(const TenonKernel* const* kernels, size_t count,
+                         const TenonRenderOptions* options, const TenonSink* source, void* context,
+                         void (*rendered)(void* context, size_t kernel,
+                                          const TenonRenderedKernel* how),
+                         const TenonSink* error);
 } TenonHost;
 
 /* ---- Functions of a backend ---- */
@@ -547,6 +575,11 @@ typedef struct TenonBackend {
   /* Since 1.4. Like compile, but writes the source that the device's compiler gets to `binary`, for
    * people. If null: what compile had rendered by TenonHost::render, or TENON_UNIMPLEMENTED. */
   TenonCode (*source)(const TenonCompileArgs* args);
+  /* Since 1.5. For a done event, the time at which the work between it and the event before it in
+   * its queue began, by the clock of event_time. If null: traces suppose that it began when it was
+   * given, or when the work before it was done. */
+  TenonCode (*event_start)(TenonDevice device, TenonEvent event, double* seconds,
+                           const TenonSink* error);
 } TenonBackend;
 
 /* The symbol that a plug-in exports. `host` lives as long as the process. Returns null, after

@@ -180,6 +180,35 @@ class OpenClDevice final : public backend::Device {
     return {};
   }
 
+  Status copy_box(uint32_t number, const MemoryAddress& to, const MemoryAddress& from,
+                  const backend::Box& box) override {
+    TENON_TRY(state());
+    const auto form = backend::pitched(box);
+    if (!form) return unimplemented("the box is not of rows within slices");
+    using At = std::array<size_t, 3>;
+    const At region = {form->row_bytes, form->rows, form->slices};
+    const At start = {0, 0, 0};
+    const At to_start = {offset_of(to), 0, 0};
+    const At from_start = {offset_of(from), 0, 0};
+    const auto& [to_row, to_slice] = form->destination;
+    const auto& [from_row, from_slice] = form->source;
+    cl::CommandQueue& commands = queues_[number].commands;
+    cl::Event done;
+    TENON_TRY(status_of(
+        from.on_host() ? commands.enqueueWriteBufferRect(buffer_of(to), CL_FALSE, to_start, start,
+                                                         region, to_row, to_slice, from_row,
+                                                         from_slice, from.host, nullptr, &done)
+        : to.on_host() ? commands.enqueueReadBufferRect(buffer_of(from), CL_FALSE, from_start,
+                                                        start, region, from_row, from_slice, to_row,
+                                                        to_slice, to.host, nullptr, &done)
+                       : commands.enqueueCopyBufferRect(buffer_of(from), buffer_of(to), from_start,
+                                                        to_start, region, from_row, from_slice,
+                                                        to_row, to_slice, nullptr, &done),
+        "a copy of rows"));
+    queues_[number].batch->work.push_back(std::move(done));
+    return {};
+  }
+
   Status fill(uint32_t number, const MemoryAddress& to, int64_t bytes,
               std::span<const std::byte> pattern) override {
     TENON_TRY(state());
@@ -275,14 +304,20 @@ class OpenClDevice final : public backend::Device {
   }
   void release(EventHandle event) override { events_.take(event); }
 
-  Result<double> event_time(EventHandle event) override {
+  Result<backend::EventTimes> event_times(EventHandle event) override {
     constexpr double kNanoseconds = 1e-9;
     const auto batch = events_.find(event);
-    cl_int code = CL_INVALID_EVENT;
-    cl_ulong end = 0;
-    if (batch != nullptr) end = batch->marker.getProfilingInfo<CL_PROFILING_COMMAND_END>(&code);
+    if (batch == nullptr) return internal_error("event {} is unknown", event);
+    cl_int code = CL_SUCCESS;
+    const cl_ulong end = batch->marker.getProfilingInfo<CL_PROFILING_COMMAND_END>(&code);
     TENON_TRY(status_of(code, "clGetEventProfilingInfo"));
-    return static_cast<double>(end) * kNanoseconds;
+    cl_ulong start = end;
+    for (const cl::Event& each : batch->work) {
+      const auto began = each.getProfilingInfo<CL_PROFILING_COMMAND_START>(&code);
+      if (code == CL_SUCCESS) start = std::min(start, began);
+    }
+    return backend::EventTimes{static_cast<double>(start) * kNanoseconds,
+                               static_cast<double>(end) * kNanoseconds};
   }
 
   // OpenCL cannot end a kernel, but one that might never end reads a flag. What copies to the host

@@ -296,7 +296,19 @@ TenonCode event_time(TenonDevice device, TenonEvent event, double* seconds,
                      const TenonSink* error) {
   return guarded(error, [&]() -> Status {
     TENON_ASSIGN(const auto of, device_of(device));
-    return set(seconds, of->event_time(event));
+    TENON_ASSIGN(*seconds, of->event_times(event).map(&EventTimes::end));
+    return {};
+  });
+}
+
+TenonCode event_start(TenonDevice device, TenonEvent event, double* seconds,
+                      const TenonSink* error) {
+  return guarded(error, [&]() -> Status {
+    TENON_ASSIGN(const auto of, device_of(device));
+    TENON_ASSIGN(const EventTimes times, of->event_times(event));
+    if (!times.start) return unimplemented("the device does not tell when work began");
+    *seconds = *times.start;
+    return {};
   });
 }
 
@@ -435,6 +447,7 @@ TenonBackend table_of(const Exported& from) {
   table.fill = fill;
   table.map = map;
   table.event_time = event_time;
+  table.event_start = event_start;
   table.abort = abort_device;
   table.copy_box = copy_box;
   table.plan = plan;

@@ -87,31 +87,66 @@ LastRender& last_render() {
   return last;
 }
 
-TenonCode render(const TenonKernel* const* kernels, size_t count, TenonLanguage language,
-                 int64_t lanes, const TenonSink* source, const TenonSink* error) {
+Result<kernel::RenderOptions> options_of(const TenonRenderOptions& from) {
+  kernel::RenderOptions options;
+  options.language = from.language == TENON_OPENCL ? kernel::Language::kOpenCl
+                     : from.language == TENON_CUDA ? kernel::Language::kCuda
+                                                   : kernel::Language::kC;
+  if (from.lanes > 0) options.lanes = from.lanes;
+  if (options.language == kernel::Language::kC) options.table = "kernel_table";
+  if (from.offset_bits != 0 && from.offset_bits != 32 && from.offset_bits != 64) {
+    return invalid_argument("render: offsets have 0, 32 or 64 bits, not {}", from.offset_bits);
+  }
+  if (from.vector_bytes < 0)
+    return invalid_argument("render: vectors of {} bytes", from.vector_bytes);
+  options.offset_bits = static_cast<int>(from.offset_bits);
+  options.vector_bytes = from.vector_bytes;
+  options.fit_lanes = from.fit_lanes != 0;
+  options.stop = from.stop != 0;
+  options.rename = from.rename != 0;
+  return options;
+}
+
+TenonCode render_as(const TenonKernel* const* kernels, size_t count,
+                    const TenonRenderOptions* wanted, const TenonSink* source, void* context,
+                    void (*rendered)(void* context, size_t kernel, const TenonRenderedKernel* how),
+                    const TenonSink* error) {
   try {
     std::vector<Kernel> copies;
     for (size_t i = 0; i < count; ++i) copies.push_back(*kernels[i]->kernel);
-    kernel::RenderOptions options;
-    options.language = language == TENON_OPENCL ? kernel::Language::kOpenCl
-                       : language == TENON_CUDA ? kernel::Language::kCuda
-                                                : kernel::Language::kC;
-    if (lanes > 0) options.lanes = lanes;
-    if (options.language == kernel::Language::kC) options.table = "kernel_table";
+    TenonRenderOptions known{};
+    std::memcpy(&known, wanted, std::min(wanted->size, sizeof known));
+    const auto options = options_of(known);
+    if (!options) return to_code(options.error(), error);
     {
       LastRender& last = last_render();
       const std::lock_guard lock(last.mutex);
-      last.options = options;
+      last.options = *options;
     }
-    const auto text = kernel::render(copies, options);
-    if (!text) return to_code(text.error(), error);
-    write(source, text->text);
+    const auto made = kernel::render(copies, *options);
+    if (!made) return to_code(made.error(), error);
+    write(source, made->text);
+    for (size_t i = 0; rendered != nullptr && i < made->kernels.size(); ++i) {
+      const kernel::RenderedKernel& each = made->kernels[i];
+      const TenonRenderedKernel how = {sizeof how, each.function.c_str(), each.workgroups,
+                                       each.lanes};
+      rendered(context, i, &how);
+    }
     return TENON_OK;
   } catch (const std::exception& e) {  // Reporting it allocates no memory.
     write(error, "the host could not render: ");
     write(error, e.what());
     return TENON_INTERNAL;
   }
+}
+
+TenonCode render(const TenonKernel* const* kernels, size_t count, TenonLanguage language,
+                 int64_t lanes, const TenonSink* source, const TenonSink* error) {
+  TenonRenderOptions options{};
+  options.size = sizeof options;
+  options.language = language;
+  options.lanes = lanes;
+  return render_as(kernels, count, &options, source, nullptr, nullptr, error);
 }
 
 // Writes nothing if the host has no memory for the text.
@@ -257,7 +292,8 @@ const TenonHost* host_services() {
                                  parallel_for,
                                  describe_call,
                                  serialize_call,
-                                 serialize_segment};
+                                 serialize_segment,
+                                 render_as};
   return &host;
 }
 

@@ -259,12 +259,18 @@ class PluginDevice final : public Device {
     return checked(memory, "import_memory");
   }
 
-  Result<double> event_time(EventHandle event) override {
+  Result<EventTimes> event_times(EventHandle event) override {
     const auto time = member_or(table_, &TenonBackend::event_time, {});
-    if (time == nullptr) return Device::event_time(event);
-    double seconds = 0;
-    TENON_TRY(backend::call("event_time", time, device_, event, &seconds));
-    return seconds;
+    if (time == nullptr) return Device::event_times(event);
+    EventTimes times;
+    TENON_TRY(backend::call("event_time", time, device_, event, &times.end));
+    const auto start = member_or(table_, &TenonBackend::event_start, {});
+    if (start == nullptr) return times;
+    double began = 0;
+    const Status told = backend::call("event_start", start, device_, event, &began);
+    if (told.ok()) times.start = began;
+    return told.ok() || told.code() == ErrorCode::kUnimplemented ? Result<EventTimes>(times)
+                                                                 : tl::make_unexpected(told);
   }
 
   Status abort() override {

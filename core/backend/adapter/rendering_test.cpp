@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/backend/adapter/adapter.h"
+#include "core/backend/adapter/c_types.h"
 #include "core/kernel/testing/case_test_util.h"
 
 namespace tenon::backend {
@@ -45,6 +47,60 @@ TEST(Rendering, KernelsThatTheLanguageLacksAreDeclinedAlone) {
   ASSERT_EQ(rendered.declined.size(), 1U);
   EXPECT_EQ(rendered.declined[0].kernel, 1U);
   EXPECT_NE(rendered.declined[0].text.find("@large"), std::string::npos);
+}
+
+// A plug-in in C states what its compiler wants, and learns how each kernel is launched.
+TEST(Rendering, ATableInCHasTheOptionsToo) {
+  const kernel::Kernel kernel = negation("neg");
+  TenonKernel handle;
+  handle.kernel = &kernel;
+  const TenonKernel* const kernels[] = {&handle, &handle};
+  TenonRenderOptions options{};
+  options.size = sizeof options;
+  options.language = TENON_OPENCL;
+  options.lanes = 64;
+  options.offset_bits = 64;
+  options.fit_lanes = 1;
+  options.stop = 1;
+  const auto render = [&](SinkText& source, std::vector<kernel::RenderedKernel>& launches,
+                          SinkText& error) {
+    return host_services()->render_as(
+        kernels, 2, &options, source.sink(), &launches,
+        [](void* context, size_t, const TenonRenderedKernel* how) {
+          static_cast<std::vector<kernel::RenderedKernel>*>(context)->push_back(
+              {how->function, how->workgroups, how->lanes});
+        },
+        error.sink());
+  };
+  SinkText source;
+  SinkText error;
+  std::vector<kernel::RenderedKernel> launches;
+  EXPECT_EQ(render(source, launches, error), TENON_INVALID_ARGUMENT);  // Two of one name.
+  EXPECT_NE(error.take().find("neg"), std::string::npos);
+  options.rename = 1;
+  ASSERT_EQ(render(source, launches, error), TENON_OK) << error.take();
+  const auto expected =
+      kernel::render(std::vector{kernel, kernel}, {.language = kernel::Language::kOpenCl,
+                                                   .lanes = 64,
+                                                   .fit_lanes = true,
+                                                   .offset_bits = 64,
+                                                   .stop = true,
+                                                   .rename = true});
+  ASSERT_TRUE(expected) << expected.error().to_string();
+  EXPECT_EQ(source.take(), expected->text);
+  ASSERT_EQ(launches.size(), 2U);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(launches[i].function, expected->kernels[i].function);
+    EXPECT_EQ(launches[i].workgroups, expected->kernels[i].workgroups);
+    EXPECT_EQ(launches[i].lanes, expected->kernels[i].lanes);
+  }
+  // Options of the size of a caller that knows the language alone (B1).
+  options.size = offsetof(TenonRenderOptions, lanes);
+  EXPECT_EQ(render(source, launches, error), TENON_INVALID_ARGUMENT);
+  options.size = sizeof options;
+  options.offset_bits = 16;
+  EXPECT_EQ(render(source, launches, error), TENON_INVALID_ARGUMENT);
+  EXPECT_EQ(error.take().substr(0, 7), "render:");
 }
 
 TEST(Rendering, MessagesOfACompilerNameTheLineAndTheOp) {

@@ -126,10 +126,10 @@ Result<std::byte*> HostDevice::map(MemoryHandle memory) {
   return allocation->data;
 }
 
-Result<double> HostDevice::event_time(EventHandle event) {
+Result<EventTimes> HostDevice::event_times(EventHandle event) {
   const auto found = events_.find(event);
   if (found == nullptr) return tl::make_unexpected(rule_violation("B10", "no such event"));
-  return found->time();
+  return found->times();
 }
 
 Status HostDevice::check_queue(uint32_t queue) const {

@@ -50,7 +50,7 @@ class HostDevice : public Device {
   Result<std::byte*> map(MemoryHandle memory) override;
   /// Derived classes access imported memory by elements, so it need only be aligned for elements.
   Result<MemoryHandle> import_memory(uint32_t space, std::span<const std::byte> host) override;
-  Result<double> event_time(EventHandle event) override;
+  Result<EventTimes> event_times(EventHandle event) override;
 
  protected:
   struct HostAllocation {

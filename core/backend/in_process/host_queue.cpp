@@ -6,12 +6,21 @@
 
 namespace tenon::backend {
 
-void HostEvent::finish(Status status) {
+namespace {
+
+double steady_seconds() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(now).count();
+}
+
+}  // namespace
+
+void HostEvent::finish(Status status, std::optional<double> start) {
+  const double now = steady_seconds();
   {
     const std::lock_guard lock(mutex_);
     if (outcome_) return;
-    time_ = std::chrono::duration<double>(now).count();
+    times_ = {start.value_or(now), now};
     outcome_ = std::move(status);
   }
   changed_.notify_all();
@@ -68,7 +77,7 @@ std::shared_ptr<HostEvent> HostQueue::record() {
   if (thread_) {
     add({nullptr, event});
   } else {
-    event->finish(std::exchange(failed_, Status()));
+    event->finish(std::exchange(failed_, Status()), std::exchange(began_, std::nullopt));
   }
   return event;
 }
@@ -91,7 +100,7 @@ void HostQueue::run() {
       items_.pop_front();
     }
     if (item.event) {
-      item.event->finish(std::exchange(failed_, Status()));
+      item.event->finish(std::exchange(failed_, Status()), std::exchange(began_, std::nullopt));
       continue;
     }
     attempt(item.work);
@@ -99,6 +108,7 @@ void HostQueue::run() {
 }
 
 void HostQueue::attempt(const Work& work) {
+  if (!began_) began_ = steady_seconds();
   Status status;
   try {
     status = work();

@@ -20,17 +20,18 @@ namespace tenon::backend {
 /// An event that is done once, with or without an error.
 class HostEvent {
  public:
-  void finish(Status status);
+  /// `start` is when its work began, in seconds of the steady clock; nothing: there was none.
+  void finish(Status status, std::optional<double> start = {});
   /// The outcome, or nothing after `timeout` nanoseconds (B25).
   std::optional<Status> await(int64_t timeout);
-  /// The time at which it was done, in seconds of the host's steady clock.
-  double time() const { return time_; }
+  /// Of a done event, in seconds of the steady clock.
+  EventTimes times() const { return times_; }
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<Status> outcome_;
-  double time_ = 0;
+  EventTimes times_;
 };
 
 /// Runs pieces of work one after the other: on a thread of its own, or on the caller's thread
@@ -69,7 +70,9 @@ class HostQueue {
   std::condition_variable added_;
   std::deque<QueuedWork> items_;
   bool ending_ = false;
-  Status failed_;  // Error of work since the last record; used by the working thread only.
+  // Of the work since the last record; used by the working thread only:
+  Status failed_;
+  std::optional<double> began_;
   std::optional<std::thread> thread_;
 };
 

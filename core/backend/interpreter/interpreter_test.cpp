@@ -30,7 +30,9 @@ TEST_F(InterpTest, RunsAKernel) {
   const EventHandle event = device->record(0).value();
   EXPECT_TRUE(device->await(event, -1).value());
   EXPECT_EQ(to, (std::array<float, 4>{2, 3, 4, 5}));
-  EXPECT_GT(device->event_time(event).value(), 0);
+  const EventTimes times = device->event_times(event).value();
+  EXPECT_GT(times.start.value(), 0);
+  EXPECT_GE(times.end, *times.start);
   device->release(event);
   std::memcpy(to.data(), device->map(x).value(), 16);
   EXPECT_EQ(to, from);

@@ -49,7 +49,9 @@ class ForwardingDevice : public Device {
   Result<MemoryHandle> import_memory(uint32_t space, std::span<const std::byte> host) override {
     return inner_->import_memory(space, host);
   }
-  Result<double> event_time(EventHandle event) override { return inner_->event_time(event); }
+  Result<EventTimes> event_times(EventHandle event) override {
+    return inner_->event_times(event);
+  }
   Status abort() override { return inner_->abort(); }
   Result<std::vector<Statistic>> statistics() override { return inner_->statistics(); }
 

@@ -39,10 +39,10 @@ TEST(Plugin, WhatIsWrongIsSaid) {
   EXPECT_EQ(error_of("libbroken1.so"),
             "libbroken1.so is not a plug-in: it does not export tenon_plugin");
   EXPECT_EQ(error_of("libbroken2.so"),
-            "libbroken2.so: the plug-in was built for version 77.4 of the interface, this is 1.4 "
+            "libbroken2.so: the plug-in was built for version 77.4 of the interface, this is 1.5 "
             "(B3)");
   EXPECT_EQ(error_of("libbroken3.so"),
-            "libbroken3.so: the plug-in was built for version 1.99 of the interface, this is 1.4 "
+            "libbroken3.so: the plug-in was built for version 1.99 of the interface, this is 1.5 "
             "(B3)");
   EXPECT_EQ(error_of("libbroken4.so"),
             "libbroken4.so: the plug-in lacks required functions: devices, open, close, compile, "
@@ -326,6 +326,27 @@ TEST(Adapter, AnOldersTableIsRead) {
   table.size = offsetof(TenonBackend, import_memory);
   table.abi_minor = 0;
   EXPECT_EQ(import().error().code(), ErrorCode::kUnimplemented);
+}
+
+// A table of version 1.4 tells the end of an event alone.
+TEST(Adapter, AnOldersEventsHaveNoStart) {
+  TenonBackend table = *exported_interp();
+  const auto times = [&]() -> Result<EventTimes> {
+    const auto device = import_backend(&table).value()->open(0).value();
+    TENON_ASSIGN(const EventHandle event, device->record(0));
+    TENON_ASSIGN(const bool done, device->await(event, -1));
+    EXPECT_TRUE(done);
+    const Result<EventTimes> told = device->event_times(event);
+    device->release(event);
+    return told;
+  };
+  EXPECT_TRUE(times().value().start.has_value());
+  table.size = offsetof(TenonBackend, event_start);
+  table.abi_minor = 4;
+  EXPECT_FALSE(times().value().start.has_value());
+  EXPECT_GT(times().value().end, 0);
+  table.event_time = nullptr;
+  EXPECT_EQ(times().error().code(), ErrorCode::kUnimplemented);
 }
 
 // Arrays of a newer host are traversed by the size of its structs (B1).

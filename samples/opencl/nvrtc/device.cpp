@@ -184,7 +184,8 @@ class NvrtcDevice final : public backend::Device {
   void release(EventHandle event) override { events_.take(event); }
 
   // CUDA gives milliseconds between two events, as a float: the nearer they are, the better.
-  Result<double> event_time(EventHandle event) override {
+  // CUDA's events have one time: that of the end.
+  Result<backend::EventTimes> event_times(EventHandle event) override {
     constexpr double kMilliseconds = 1e-3;
     const auto work = events_.find(event);
     if (work == nullptr) return internal_error("event {} is unknown", event);
@@ -195,7 +196,7 @@ class NvrtcDevice final : public backend::Device {
       work->seconds = *latest_->seconds + double{since} * kMilliseconds;
       latest_ = work;
     }
-    return *work->seconds;
+    return backend::EventTimes{{}, *work->seconds};
   }
 
   Status abort() override {

@@ -146,16 +146,18 @@ class QueueTrace {
   }
 
   void draw(TracedWork& item, double seen) {
-    const Result<double> time = device_.event_time(item.event);
+    const Result<EventTimes> times = device_.event_times(item.event);
     if (!named_) {
-      file_.name_track(row_, fmt::format("queue {}{}", row_.thread, time ? "" : " (host clock)"));
+      file_.name_track(row_, fmt::format("queue {}{}", row_.thread, times ? "" : " (host clock)"));
       named_ = true;
     }
     // Estimates the offset between the device's clock and the host's: the host sees an event only
     // after it is done.
-    if (time) offset_ = std::min(offset_, seen - *time);
-    const double end = std::max(time ? *time + offset_ : seen, idle_since_);
-    const double begin = std::min(std::max(item.given, idle_since_), end);
+    if (times) offset_ = std::min(offset_, seen - times->end);
+    const double end = std::max(times ? times->end + offset_ : seen, idle_since_);
+    const bool is_told = times && times->start;
+    const double begin =
+        std::clamp(is_told ? *times->start + offset_ : item.given, std::min(idle_since_, end), end);
     file_.slice(row_, item.name, begin, end, item.arguments);
     idle_since_ = end;
     if (seen_ == nullptr) return;

@@ -34,7 +34,27 @@ class Timeless final : public ForwardingBackend {
   class TimelessDevice final : public ForwardingDevice {
    public:
     using ForwardingDevice::ForwardingDevice;
-    Result<double> event_time(EventHandle) override { return unimplemented("no clock"); }
+    Result<EventTimes> event_times(EventHandle) override { return unimplemented("no clock"); }
+  };
+};
+
+// A device whose work takes no time, and begins long after it was given.
+class Instant final : public ForwardingBackend {
+ public:
+  Instant() : ForwardingBackend(make_interpreter_backend()) {}
+  Result<std::unique_ptr<Device>> open(size_t index) override {
+    return std::make_unique<InstantDevice>(ForwardingBackend::open(index).value());
+  }
+
+ private:
+  class InstantDevice final : public ForwardingDevice {
+   public:
+    using ForwardingDevice::ForwardingDevice;
+    Result<EventTimes> event_times(EventHandle event) override {
+      TENON_ASSIGN(EventTimes times, ForwardingDevice::event_times(event));
+      times.start = times.end;
+      return times;
+    }
   };
 };
 
@@ -196,6 +216,15 @@ TEST_F(TraceTest, SaysWhoseClockItIs) {
   const Json all = closed();
   EXPECT_EQ(row_name(all), "queue 0 (host clock)");
   EXPECT_EQ(work(all).size(), 3u);
+}
+
+// What came before the work (a compilation on first use, say) is not counted as its time.
+TEST_F(TraceTest, WorkBeginsWhenTheDeviceSays) {
+  open(std::make_shared<Instant>());
+  run("add");
+  const std::vector<Json> slices = work(closed());
+  ASSERT_EQ(slices.size(), 3u);
+  for (const Json& each : slices) EXPECT_LE(each["dur"].get<double>(), 0.001);
 }
 
 TEST_F(TraceTest, WithoutEventsTheRowsOfQueuesAreLeftOut) {
