@@ -43,6 +43,7 @@ struct PJRT_Device {
 };
 
 struct PJRT_TopologyDescription {
+  std::string platform_name;
   std::string platform_version;
   std::vector<PJRT_DeviceDescription*> descriptions;
   std::string serialized;
@@ -51,6 +52,8 @@ struct PJRT_TopologyDescription {
 
 namespace tenon::pjrt {
 
+/// The platform of clients without the create option `platform_name`. Functions of the host are
+/// registered under it for all clients.
 inline constexpr std::string_view kPlatformName = "tenon";
 
 /// Device memory or host memory of one device. `vtable` lets the caller attach data to it.
@@ -77,6 +80,7 @@ inline MemorySpace& unwrap(PJRT_Memory* memory) { return *static_cast<MemorySpac
 
 struct ClientState {
   std::shared_ptr<Engine> engine;  ///< Shared with clients that were created with its options.
+  std::string platform_name;
   std::string platform_version;
   std::vector<std::unique_ptr<PJRT_Device>> owned_devices;
   std::vector<std::unique_ptr<MemorySpace>> owned_memories;

@@ -151,10 +151,31 @@ TEST(Clients, DescribeTheirDevices) {
   look_up.client = client.get();
   look_up.id = 2;
   EXPECT_EQ(take(api().PJRT_Client_LookupDevice(&look_up)), "5: there is no device 2; there are 2");
+}
+
+std::string platform_of(const Client& client) {
   auto name = uninitialized<PJRT_Client_PlatformName_Args>();
   name.client = client.get();
   call(api().PJRT_Client_PlatformName, name);
-  EXPECT_EQ(std::string(name.platform_name, name.platform_name_size), "tenon");
+  return {name.platform_name, name.platform_name_size};
+}
+
+// A package for one device has a platform by that device's name; the device is the same.
+TEST(Clients, HaveThePlatformThatTheyAreCreatedFor) {
+  const Client first;
+  const Client second("interp", "", "2", {option("platform_name", "npu")});
+  EXPECT_EQ(platform_of(first), "tenon");
+  EXPECT_EQ(platform_of(second), "npu");
+  auto get_topology = uninitialized<PJRT_Client_TopologyDescription_Args>();
+  get_topology.client = second.get();
+  call(api().PJRT_Client_TopologyDescription, get_topology);
+  auto name = uninitialized<PJRT_TopologyDescription_PlatformName_Args>();
+  name.topology = get_topology.topology;
+  call(api().PJRT_TopologyDescription_PlatformName, name);
+  EXPECT_EQ(std::string(name.platform_name, name.platform_name_size), "npu");
+  PJRT_Buffer* const x = first.floats({1, 2}, {2});
+  EXPECT_EQ(values<float>(x), (std::vector<float>{1, 2}));
+  destroy(x);
 }
 
 TEST(Memories, EachBelongsToOneDevice) {

@@ -144,17 +144,14 @@ def test_is_a_device_by_name(project):
 
 
 def test_jax_package(project):
-    """Its entry point chooses the plug-in, unless another device is chosen."""
+    """Its entry point is its module; without the plug-in it does nothing, so that JAX goes on."""
     package = project.folder / f"jax/jax_{project.name}"
-    shutil.copy(project.plugin, package)
     described = tomllib.loads((project.folder / "jax/pyproject.toml").read_text())["project"]
     expect(described["entry-points"]["jax_plugins"] == {project.name: package.name}, f"{described}")
-    code = f"import os, {package.name} as p; p.initialize(); print(os.environ['TENON_DEVICE'])"
-    for chosen in (None, "interp"):
-        variables = {**project.installed.variables, "PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1",
-                     **({"TENON_DEVICE": chosen} if chosen else {})}
-        said = succeeds(sys.executable, "-c", code, folder="/", variables=variables).strip()
-        expect(said == (chosen or str((package / project.plugin.name).resolve())), f"chooses {said}")
+    code = f"import sys, {package.name} as p; p.initialize(); print(p.PLATFORM, 'jax_plugins' in sys.modules)"
+    variables = {**project.installed.variables, "PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+    said = succeeds(sys.executable, "-c", code, folder="/", variables=variables).strip()
+    expect(said == f"{project.name} False", said)
 
 
 # Mistakes that a vendor may make: text of the source, its replacement, the first step that must detect it.
@@ -227,23 +224,35 @@ def test_data_files(project, build, full):
 
 
 def test_jax_is_installed(project):
-    """By pip, from what is installed: tenon-jax with its library, and the project's package with its plug-in."""
+    """By pip, from what is installed: tenon-jax with its library, and the wheel of the project, made by one command. The device
+    is a platform of its own name, beside `tenon`, and a network learns on it."""
     python = ROOT / "frameworks/jax/.venv/bin/python"
     sources = project.succeeds("pkg-config", "--variable=jax", "tenon-plugin").strip()
     expect(os.path.realpath(sources).startswith(str(project.installed.prefix.resolve())), f"tenon.pc says {sources}")
+    # The environment's Python has pip and setuptools.
+    made = {**project.installed.variables, "PATH": f"{python.parent}:{os.environ['PATH']}"}
+    wheel = pathlib.Path(succeeds("ninja", "-C", "build", "--quiet", "wheel", folder=project.folder, variables=made,
+                                  limit=300).strip().splitlines()[-1])
+    expect(re.fullmatch(rf"jax_{project.name}-0\.1\.0-py3-none-linux_\w+\.whl", wheel.name), f"{wheel}")
     # JAX itself is the environment's; what is installed here goes before what that has.
     place = project.folder.parent / f"site_{project.name}"
     succeeds(python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation",
-             "--disable-pip-version-check", "--target", place, sources, project.folder / "jax", folder="/",
+             "--disable-pip-version-check", "--target", place, sources, wheel, folder="/",
              variables=project.installed.variables, limit=300)
-    variables = {**project.installed.variables, "PYTHONPATH": str(place), "JAX_PLATFORMS": "tenon"}
-    code = ("import jax, os; said = (jax.devices(), jax.grad(lambda x: x ** 3)(2.0)); import jax_plugins.tenon as p;"
-            " print(p.library_path(), os.environ['TENON_DEVICE']); print(*said)")
-    library, devices = succeeds(python, "-c", code, folder="/", variables=variables).strip().splitlines()
+    variables = {**project.installed.variables, "PYTHONPATH": str(place), "JAX_PLATFORMS": project.name}
+    code = f"""import jax, jax_plugins.tenon as p, jax_{project.name} as own
+print(p.library_path(), own.PLUGIN)
+print(jax.devices(), jax.default_backend(), jax.grad(lambda x: x ** 3)(2.0))
+jax.debug.print("{{}}", jax.jit(lambda x: x + 1)(3))"""
+    said = succeeds(python, "-c", code, folder="/", variables=variables).strip()
+    library, devices, seen = said.splitlines()
     for path in library.split():
         expect(path.startswith(str(place.resolve())), f"{path} is loaded, not what was installed")
-    expect(devices.endswith("12.0"), devices)
-    return devices
+    expect(devices.endswith(f"{project.name} 12.0") and seen == "4", said)
+    learned = succeeds(python, project.folder / "jax/tests/test_training.py", folder="/",
+                       variables={**variables, "JAX_PLATFORMS": f"{project.name},cpu"}).strip()
+    expect(learned.startswith(f"{project.name}: loss "), learned)
+    return f"{devices}; {learned}; the wheel has {wheel.stat().st_size // 1024} KiB"
 
 
 def test_jax(project, build, full):

@@ -60,13 +60,14 @@ using Paths = std::vector<std::string>;
 TEST(BackendProject, HasTheFilesOfItsLanguage) {
   EXPECT_EQ(paths_of(backend_project("npu", BackendLanguage::kCpp)),
             (Paths{".github/workflows/test.yml", "README.md", "conformance/declaration.json",
-                   "conformance/waivers.json", "jax/jax_npu/__init__.py", "jax/pyproject.toml",
-                   "meson.build", "npu.cpp", "npu.h", "plugin.cpp", "plugin.map",
-                   "tests/meson.build", "tests/run.py"}));
+                   "conformance/waivers.json", "jax/jax_npu/__init__.py", "jax/make_wheel.py",
+                   "jax/pyproject.toml", "jax/tests/test_training.py", "meson.build", "npu.cpp", "npu.h",
+                   "plugin.cpp", "plugin.map", "tests/meson.build", "tests/run.py"}));
   EXPECT_EQ(paths_of(backend_project("npu", BackendLanguage::kC)),
             (Paths{".github/workflows/test.yml", "README.md", "conformance/declaration.json",
-                   "conformance/waivers.json", "jax/jax_npu/__init__.py", "jax/pyproject.toml",
-                   "meson.build", "npu.c", "plugin.map", "tests/meson.build", "tests/run.py"}));
+                   "conformance/waivers.json", "jax/jax_npu/__init__.py", "jax/make_wheel.py",
+                   "jax/pyproject.toml", "jax/tests/test_training.py", "meson.build", "npu.c",
+                   "plugin.map", "tests/meson.build", "tests/run.py"}));
 }
 
 TEST(BackendProject, HasItsNameEverywhere) {

@@ -64,10 +64,16 @@ Result<std::string> text_of(const PJRT_NamedValue& option, std::string_view name
   return std::string(view_of(option.string_value, option.value_size));
 }
 
+struct CreateOptions {
+  EngineOptions engine;
+  std::string platform_name = std::string(kPlatformName);
+};
+
 // Options override the environment. Frameworks also send options of other plug-ins, which are
 // ignored.
-Result<EngineOptions> options_of(const PJRT_Client_Create_Args& args) {
-  EngineOptions options;
+Result<CreateOptions> options_of(const PJRT_Client_Create_Args& args) {
+  CreateOptions all;
+  EngineOptions& options = all.engine;
   options.device = environment("TENON_DEVICE", "interp");
   options.layers = environment("TENON_LAYERS", "");
   const std::string count = environment("TENON_DEVICE_COUNT", "1");
@@ -87,9 +93,12 @@ Result<EngineOptions> options_of(const PJRT_Client_Create_Args& args) {
       TENON_ASSIGN(options.device_count, integer_of(option, name));
     } else if (name == "time_limit") {
       TENON_ASSIGN(options.time_limit, integer_of(option, name));
+    } else if (name == "platform_name") {
+      TENON_ASSIGN(all.platform_name, text_of(option, name));
+      if (all.platform_name.empty()) return invalid_argument("create option '{}' is empty", name);
     }
   }
-  return options;
+  return all;
 }
 
 // Layers complete their files when devices close. If work is still in flight when the client is
@@ -102,10 +111,11 @@ void close_before_the_end() {
 }
 
 Status client_create(PJRT_Client_Create_Args& args) {
-  TENON_ASSIGN(const EngineOptions options, options_of(args));
+  TENON_ASSIGN(const CreateOptions options, options_of(args));
   auto state = std::make_shared<ClientState>();
-  TENON_ASSIGN(state->engine, Engine::shared(options));
-  if (!options.layers.empty()) close_before_the_end();
+  TENON_ASSIGN(state->engine, Engine::shared(options.engine));
+  if (!options.engine.layers.empty()) close_before_the_end();
+  state->platform_name = options.platform_name;
   state->platform_version =
       fmt::format("tenon {} {}, {}", TENON_VERSION, kCompilerHash, state->engine->description());
   describe_devices(*state);
@@ -122,8 +132,9 @@ Status client_destroy(PJRT_Client_Destroy_Args& args) {
 // --- Getters
 
 Status platform_name(PJRT_Client_PlatformName_Args& args) {
-  args.platform_name = kPlatformName.data();
-  args.platform_name_size = kPlatformName.size();
+  const std::string& name = args.client->state->platform_name;
+  args.platform_name = name.c_str();
+  args.platform_name_size = name.size();
   return {};
 }
 

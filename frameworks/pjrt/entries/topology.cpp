@@ -10,8 +10,8 @@ namespace tenon::pjrt {
 namespace {
 
 Status topology_platform_name(PJRT_TopologyDescription_PlatformName_Args& args) {
-  args.platform_name = kPlatformName.data();
-  args.platform_name_size = kPlatformName.size();
+  args.platform_name = args.topology->platform_name.c_str();
+  args.platform_name_size = args.topology->platform_name.size();
   return {};
 }
 
@@ -53,6 +53,7 @@ Status topology_destroy(PJRT_TopologyDescription_Destroy_Args&) { return {}; }
 
 void describe_topology(ClientState& state) {
   PJRT_TopologyDescription& topology = state.topology;
+  topology.platform_name = state.platform_name;
   topology.platform_version = state.platform_version;
   topology.serialized = state.platform_version;
   for (PJRT_Device* device : state.devices) {

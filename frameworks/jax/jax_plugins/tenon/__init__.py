@@ -8,13 +8,20 @@ JAX finds this module by its entry point (or as a part of the namespace package 
 TENON_DEVICE names the device: that of a built-in backend ("interp", "template:1"), of a plug-in
 ("/opt/libnpu.so:0"), or "reference", the reference evaluator. TENON_DEVICE_COUNT opens more than one, TENON_LAYERS
 puts layers around the backend. TENON_PJRT_LIBRARY is the library to load, if not the one in this package.
+
+A package for one device registers a platform of its own, by its device's name (add_platform):
+
+    JAX_PLATFORMS=npu python program.py
 """
 
+import functools
 import logging
 import os
 import pathlib
 
-PLATFORM = "tenon"
+from . import ffi
+
+PLATFORM = ffi.PLATFORM
 LIBRARY = "libtenon_pjrt.so"
 # Below the CPU's, which is 0.
 PRIORITY = -100
@@ -29,43 +36,83 @@ def library_path() -> str | None:
     return str(path.resolve()) if path.is_file() else None
 
 
-def initialize() -> None:
-    """Registers the platform; without a library it only warns, and JAX continues without the platform."""
+@functools.cache
+def initialize() -> str | None:
+    """Registers the platform, and returns the library's path; without one it only warns, and JAX continues without the
+    platform. JAX calls it, and add_platform if that comes first; it works once."""
     path = library_path()
     if path is None:
-        asked_for = PLATFORM in os.environ.get("JAX_PLATFORMS", "").split(",")
-        _log.log(logging.WARNING if asked_for else logging.INFO,
-                 "no platform %s: %s is not in this package and TENON_PJRT_LIBRARY names no file", PLATFORM, LIBRARY)
-        return
-    _register(path)
-    _allow_donation()
+        _say_missing(PLATFORM)
+        return None
+    _add(PLATFORM, path, {}, PRIORITY)
     _allow_compilation_cache()
-    _add_host_platform()
     _register_lowerings()
     _install(path)
+    return path
 
 
-def _register(path: str) -> None:
+def add_platform(name: str, device: str, *, priority: int = PRIORITY, **options) -> None:
+    """Registers a platform for a device: `JAX_PLATFORMS=npu` selects it, `jax.devices("npu")` lists it.
+
+    For packages of devices, in the `initialize` of their entry point; this package's need not have run.
+
+    name: of the platform, the device's, in lower case; "tenon" and JAX's own are taken.
+    device: as in TENON_DEVICE, which this platform does not read: a plug-in's path, for instance.
+    priority: JAX's default platform is that of the greatest; the CPU's is 0.
+    options: further create options of the PJRT client, such as device_count, layers, time_limit.
+
+    Without the library of this package it only warns.
+    """
+    if name in (PLATFORM, "cpu", "gpu", "cuda", "rocm", "tpu", "oneapi", "METAL") or not name.isidentifier():
+        raise ValueError(f"'{name}' cannot be the name of a platform for a device of Tenon: it is taken or no identifier")
+    if name in ffi.PLATFORMS:
+        return
+    path = initialize()
+    if path is None:
+        _say_missing(name)
+        return
+    from jax._src.interpreters import mlir
+
+    _add(name, path, {"platform_name": name, "device": device, **options}, priority)
+    ffi.install(ffi.Library(path), name)
+    # One table for both, so that what is registered for `tenon` later is there too.
+    mlir._platform_specific_lowerings[name] = mlir._platform_specific_lowerings[PLATFORM]
+    ffi.PLATFORMS.append(name)
+
+
+def _say_missing(platform: str) -> None:
+    asked_for = platform in os.environ.get("JAX_PLATFORMS", "").split(",")
+    _log.log(logging.WARNING if asked_for else logging.INFO,
+             "no platform %s: %s is not in this package and TENON_PJRT_LIBRARY names no file", platform, LIBRARY)
+
+
+def _add(platform: str, path: str, options: dict, priority: int) -> None:
+    _register(platform, path, options, priority)
+    _allow_donation(platform)
+    _add_host_platform(platform)
+
+
+def _register(platform: str, path: str, options: dict, priority: int) -> None:
     from functools import partial
 
     from jax._src import xla_bridge
 
-    c_api = xla_bridge.register_plugin(PLATFORM, priority=PRIORITY, library_path=path)
+    c_api = xla_bridge.register_plugin(platform, priority=priority, library_path=path, options=options)
     # Again, so that a missing device does not affect a program that has not asked for it.
     xla_bridge.register_backend_factory(
-        PLATFORM, partial(xla_bridge.make_pjrt_c_api_client, PLATFORM), priority=PRIORITY, fail_quietly=True,
+        platform, partial(xla_bridge.make_pjrt_c_api_client, platform, options), priority=priority, fail_quietly=True,
         experimental=False, c_api=c_api)
 
 
-def _allow_donation() -> None:
+def _allow_donation(platform: str) -> None:
     # JAX drops donations on platforms that are not in this list.
     from jax._src.interpreters import mlir
 
     platforms = getattr(mlir, "_platforms_with_donation", None)
     if platforms is None:
         _log.warning("this version of JAX has no list of platforms with donation; donated arrays are copied")
-    elif PLATFORM not in platforms:
-        platforms.append(PLATFORM)
+    elif platform not in platforms:
+        platforms.append(platform)
 
 
 def _allow_compilation_cache() -> None:
@@ -83,20 +130,21 @@ def _allow_compilation_cache() -> None:
         platform = "cpu"
         supports_executable_serialization = True
 
-    compilation_cache.is_cache_used = lambda backend: used(Counterpart if backend.platform == PLATFORM else backend)
+    compilation_cache.is_cache_used = lambda backend: used(
+        Counterpart if backend.platform in ffi.PLATFORMS else backend)
 
 
-def _add_host_platform() -> None:
+def _add_host_platform(platform: str) -> None:
     # JAX runs the host's side of callbacks on its CPU platform, which must be listed if any is.
     import jax
 
-    if jax.config.jax_platforms == PLATFORM:
-        jax.config.update("jax_platforms", f"{PLATFORM},cpu")
+    if jax.config.jax_platforms == platform:
+        jax.config.update("jax_platforms", f"{platform},cpu")
 
 
 def _install(path: str) -> None:
     """Functions of the host: jax.ffi, callbacks, LAPACK."""
-    from . import callbacks, ffi, linalg
+    from . import callbacks, linalg
 
     library = ffi.Library(path)
     ffi.install(library)

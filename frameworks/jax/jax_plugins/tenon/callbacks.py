@@ -155,7 +155,8 @@ def _finish_work() -> None:
         def tenon_last_program():
             return jax.numpy.zeros(())
 
-        for device in list(xla_bridge._backends[ffi.PLATFORM].devices()):
+        backends = [xla_bridge._backends[name] for name in ffi.PLATFORMS if name in xla_bridge._backends]
+        for device in [each for backend in backends for each in backend.devices()]:
             jax.block_until_ready(jax.jit(tenon_last_program, device=device)())
     except Exception:  # There is no backend, or its device is lost.
         pass
@@ -216,7 +217,7 @@ def install(callbacks: Callbacks) -> None:
 
     def emit(ctx, callback, token, operands, operand_avals, result_avals, *, has_side_effect, returns_token=True,
              partitioned=False, sharding=None):
-        if tuple(ctx.module_context.platforms) != (ffi.PLATFORM,):
+        if not set(ctx.module_context.platforms).issubset(ffi.PLATFORMS):
             return by_jax(ctx, callback, token, operands, operand_avals, result_avals,
                           has_side_effect=has_side_effect, returns_token=returns_token, partitioned=partitioned,
                           sharding=sharding)

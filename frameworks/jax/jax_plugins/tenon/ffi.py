@@ -8,6 +8,8 @@ import ctypes
 from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_void_p
 
 PLATFORM = "tenon"
+# With those of packages for single devices (add_platform).
+PLATFORMS = [PLATFORM]
 STAGES = ("instantiate", "prepare", "initialize", "execute")
 
 _EXTENSION_STAGES = 0  # Gpu_Custom_Call
@@ -115,14 +117,14 @@ def _text(name) -> str:
     return name.decode() if isinstance(name, bytes) else name
 
 
-def install(library: Library) -> None:
-    """Takes the registrations for the platform, those that came before too."""
+def install(library: Library, platform: str = PLATFORM) -> None:
+    """Takes the registrations for the platform, those that came before too. They hold on all platforms of Tenon."""
     from jax._src.lib import xla_client
 
-    def register(name, function, platform, api_version, traits=None) -> None:
-        del platform, traits
+    def register(name, function, of_platform, api_version, traits=None) -> None:
+        del of_platform, traits
         if api_version != 1:
-            raise NotImplementedError(f"{_text(name)}: the platform {PLATFORM} takes functions of XLA's typed FFI "
+            raise NotImplementedError(f"{_text(name)}: the platform {platform} takes functions of XLA's typed FFI "
                                       f"(api_version 1), not of api_version {api_version}")
         stages = function if isinstance(function, dict) else {"execute": function}
         unknown = set(stages) - set(STAGES)
@@ -138,5 +140,5 @@ def install(library: Library) -> None:
             deleter = TypeInfo.from_address(address_of(of_type["type_info"])).deleter
         type_id.value = library.register_type(_text(name), type_id.value, deleter)
 
-    xla_client.register_custom_call_handler(PLATFORM, register)
-    xla_client.register_custom_type_handler(PLATFORM, register_type)
+    xla_client.register_custom_call_handler(platform, register)
+    xla_client.register_custom_type_handler(platform, register_type)

@@ -1,15 +1,16 @@
-"""JAX on OpenCL devices: selects the plug-in that the platform `tenon` of the package tenon-jax opens.
+"""The JAX platform `opencl`: the plug-in in this package, opened by the package tenon-jax.
 
-JAX calls initialize(), and tenon-jax's own, before it looks for devices; the platform reads TENON_DEVICE when it does.
+    JAX_PLATFORMS=opencl python program.py
 """
 
-import os
 import pathlib
 
 PLUGIN = pathlib.Path(__file__).resolve().parent / "libopencl.so"
 
 
 def initialize():
-    """Selects this device, unless the user has selected another. Does nothing if the plug-in is missing."""
+    """Registers the platform; JAX calls it before it looks for devices. Does nothing if the plug-in is missing."""
     if PLUGIN.exists():
-        os.environ.setdefault("TENON_DEVICE", str(PLUGIN))
+        from jax_plugins import tenon
+
+        tenon.add_platform("opencl", str(PLUGIN))
