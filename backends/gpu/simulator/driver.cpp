@@ -199,7 +199,7 @@ class SimContext final : public Context {
   Result<double> seconds(Event event) override {
     const auto found = events_.find(event);
     if (found == nullptr) return tl::make_unexpected(nothing("event", event));
-    return found->time() - opened_;
+    return found->times().end - opened_;
   }
   void release(Event event) override { events_.take(event); }
 

@@ -97,6 +97,7 @@ TEST(Rendering, ATableInCHasTheOptionsToo) {
   // Options of the size of a caller that knows the language alone (B1).
   options.size = offsetof(TenonRenderOptions, lanes);
   EXPECT_EQ(render(source, launches, error), TENON_INVALID_ARGUMENT);
+  EXPECT_NE(error.take().find("neg"), std::string::npos);
   options.size = sizeof options;
   options.offset_bits = 16;
   EXPECT_EQ(render(source, launches, error), TENON_INVALID_ARGUMENT);
