@@ -51,9 +51,19 @@ Expr erfc_of_positive(const Expr& x_in) {
   return exp(-z * z) * (exp((z - x) * (z + x)) * scaled);
 }
 
+// -log(erfc(x)) for 1 <= x <= 3.95, where erf(x) becomes 1 in f32. The difference 1 - erfc(x) needs
+// erfc to few bits, so that one exponential does.
+constexpr double kErfFarF32[] = {
+    -1.658320522e-6, 4.645992365e-5, -0.000600055479, 0.004774191028,   -0.02646087915,
+    0.1101471795,    0.6317575505,   1.130272075,     -0.0003293570892,
+};
+
 Expr erf(const Expr& x) {
   const Expr a = abs(x);
-  return select(a < 1.0, erf_near_zero(x), sign(x) * (1.0 - erfc_of_positive(a)));
+  const Expr far = x.type() == ElementType::kF64
+                       ? 1.0 - erfc_of_positive(a)
+                       : 1.0 - exp(-polynomial(min(a, x.constant(3.95)), kErfFarF32));
+  return select(a < 1.0, erf_near_zero(x), sign(x) * far);
 }
 
 Expr erfc(const Expr& x) {
