@@ -34,6 +34,9 @@ constexpr Pass kPasses[] = {
     {"simplify",
      "algebraic-simplify, constant-fold, cse, loop-carries and dce in turn, until nothing changes.",
      simplify},
+    {"sliding-windows",
+     "Long windows that move by one element become prefixes and suffixes of blocks.",
+     plain<slide_windows>},
     {"recognize-idioms",
      "Ops that are an idiom together become a composite, where the target takes it (`tenon "
      "idioms`).",
@@ -52,9 +55,17 @@ constexpr Pass kPasses[] = {
 };
 constexpr std::string_view kLoweringPasses[] = {"inline-calls", "decompose", "call-layouts",
                                                 "flatten-fusions", "dce"};
-constexpr std::string_view kOptimizingPasses[] = {
-    "inline-calls",    "decompose",      "call-layouts", "simplify",      "recognize-idioms",
-    "flatten-fusions", "first-elements", "fusion",       "order-updates", "dce"};
+constexpr std::string_view kOptimizingPasses[] = {"inline-calls",
+                                                  "decompose",
+                                                  "call-layouts",
+                                                  "simplify",
+                                                  "sliding-windows",
+                                                  "recognize-idioms",
+                                                  "flatten-fusions",
+                                                  "first-elements",
+                                                  "fusion",
+                                                  "order-updates",
+                                                  "dce"};
 
 }  // namespace
 

@@ -87,6 +87,9 @@ Result<bool> reduce_carries(Module& module);
 /// The rewrite rules (rewrite/rule.h), the three before and eliminate_dead in turn, until nothing
 /// changes.
 Result<bool> simplify(Module& module, const PassOptions& options = {});
+/// Makes long windows that move by one element two scans of blocks: the cost of each element no
+/// longer grows with the window. Sums are added in another order.
+Result<bool> slide_windows(Module& module);
 /// Replaces the ops of idioms (idioms/idiom.h) by composites, where the target takes them.
 Result<bool> recognize_idioms(Module& module, const PassOptions& options = {});
 /// Makes fusions of elementwise ops, reductions of their results, and ops that only move elements
