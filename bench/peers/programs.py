@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from breadth import breadth
 from models import MODELS, attentions, draws, numbers
 
 try:
@@ -20,7 +21,7 @@ except ImportError:  # The environment of frameworks/jax has none: PyTorch is le
 
 @dataclasses.dataclass
 class Program:
-    group: str  # rows, contractions, small, scans, convolutions, ffts, sorts, indexing, linalg, loops, attention, random, models
+    group: str  # breadth, rows, contractions, small, scans, convolutions, ffts, sorts, indexing, linalg, loops, attention, random, models
     name: str
     function: Callable
     arguments: list[Any]
@@ -423,4 +424,4 @@ def models() -> list[Program]:
 
 def all_programs() -> list[Program]:
     return (rows() + contractions() + small() + scans() + convolutions() + ffts() + sorts() + indexing() + linalg() + loops()
-            + [Program("attention", *each) for each in attentions()] + [Program("random", *each) for each in draws()] + models())
+            + [Program("breadth", *each) for each in breadth()] + [Program("attention", *each) for each in attentions()] + [Program("random", *each) for each in draws()] + models())
