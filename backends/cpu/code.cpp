@@ -199,6 +199,8 @@ kernel::TargetFeatures host_features() {
         ElementType::kU16, ElementType::kU32, ElementType::kU64}) {
     form.atomics.insert(type);
   }
+  form.converted.insert(ElementType::kBF16);
+  if (codegen::host().converts_half) form.converted.insert(ElementType::kF16);
   form.math = true;
   form.tiles = true;
   form.scans = true;

@@ -193,6 +193,12 @@ llvm::Type* like(const Value* value, llvm::Type* element) {
   return vector == nullptr ? element : llvm::VectorType::get(element, vector->getElementCount());
 }
 
+Value* from_bf16(IRBuilderBase& b, Value* x) {
+  llvm::Type* const wide = like(x, b.getInt32Ty());
+  Value* const bits = b.CreateShl(b.CreateZExt(x, wide), llvm::ConstantInt::get(wide, 16));
+  return b.CreateBitCast(bits, like(x, b.getFloatTy()));
+}
+
 // Rounds toward zero and saturates; NaN gives 0. LLVM's own saturating conversion splits vectors. A
 // plain conversion gives poison for a value out of range; freeze turns it into some number, and a
 // select replaces that number.
@@ -227,6 +233,8 @@ Value* truncation(IRBuilderBase& b, ElementType to, Value* x) {
 Value* conversion(IRBuilderBase& b, ElementType from, ElementType to, Value* x) {
   llvm::Type* const type = like(x, type_of(b.getContext(), to));
   if (from == to) return x;
+  if (from == ElementType::kBF16) return from_bf16(b, x);
+  if (to == ElementType::kBF16) return to_bf16(b, x);
   if (is_pred(to)) {
     if (is_float(from)) return b.CreateFCmpUNE(x, llvm::ConstantFP::getZero(x->getType()));
     return b.CreateICmpNE(x, number_like(x, 0));
@@ -241,9 +249,22 @@ Value* conversion(IRBuilderBase& b, ElementType from, ElementType to, Value* x) 
 
 }  // namespace
 
+// Instructions of x86 flush denormals, and round them to zero.
+Value* to_bf16(IRBuilderBase& b, Value* x) {
+  llvm::Type* const wide = like(x, b.getInt32Ty());
+  const auto number = [&](uint64_t value) { return llvm::ConstantInt::get(wide, value); };
+  Value* const bits = b.CreateBitCast(x, wide);
+  Value* const odd = b.CreateAnd(b.CreateLShr(bits, number(16)), number(1));
+  Value* const rounded = b.CreateAdd(bits, b.CreateAdd(odd, number(0x7fff)));
+  Value* const quiet = b.CreateOr(bits, number(0x400000));
+  Value* const some = b.CreateSelect(b.CreateFCmpUNO(x, x), quiet, rounded);
+  return b.CreateTrunc(b.CreateLShr(some, number(16)), like(x, b.getInt16Ty()));
+}
+
 llvm::Type* type_of(llvm::LLVMContext& context, ElementType type) {
   if (type == ElementType::kF32) return llvm::Type::getFloatTy(context);
   if (type == ElementType::kF64) return llvm::Type::getDoubleTy(context);
+  if (type == ElementType::kF16) return llvm::Type::getHalfTy(context);
   if (is_pred(type)) return llvm::Type::getInt1Ty(context);
   return llvm::Type::getIntNTy(context, static_cast<unsigned>(bit_width(type)));
 }

@@ -3,8 +3,8 @@
 // Scalar operations of the kernel IR as LLVM IR, for code generators for hosts and for GPUs.
 //
 // Every function takes scalars, or vectors of one width, and returns the same. Types are those in
-// which an LLVM target computes: pred, integers of 8 to 64 bits, f32 and f64; other types must be
-// legalised first.
+// which an LLVM target computes: pred, integers of 8 to 64 bits, f32 and f64, and f16 and bf16 in
+// conversions to and from f32; other types must be legalised first.
 //
 // Thread-safety: that of the builder's LLVMContext.
 #pragma once
@@ -18,12 +18,16 @@
 
 namespace tenon::codegen {
 
-/// i1 for pred, iN, float, double.
+/// i1 for pred, iN, half, float, double; bf16, which is converted alone, is i16.
 llvm::Type* type_of(llvm::LLVMContext& context, ElementType type);
 /// The same except i8 for pred, which takes a byte.
 llvm::Type* memory_type_of(llvm::LLVMContext& context, ElementType type);
 /// A number from its bits in a kernel.
 llvm::Constant* constant(llvm::LLVMContext& context, ElementType type, uint64_t bits);
+
+/// f32 as the pattern of a bf16, in i16: rounds to nearest, ties to even; a NaN becomes a quiet
+/// NaN.
+llvm::Value* to_bf16(llvm::IRBuilderBase& builder, llvm::Value* x);
 
 /// An operation of ops.inc other than a math function (those are expanded separately). `from` is
 /// the type of the last operand; `fits` promises that an integer result does not wrap around.

@@ -159,6 +159,10 @@ typedef struct TenonTypeInfo {
   uint8_t computed;  /* Operations on it; bytes of every type can be loaded and stored. */
   uint8_t atomics;   /* Integer atomics on it. */
   uint8_t denormals; /* For floats: denormals are kept, not flushed to zero. */
+  /* For f16 and bf16: it converts them to and from f32, to nearest even, with denormals kept;
+   * kernels then have these conversions, and bitcasts from and to u16. Since 1.5; of 64 bits, so
+   * that it is no padding of older releases. */
+  uint64_t converted;
 } TenonTypeInfo;
 
 /* A math function of the kernel IR that the device has, with its maximum error. */

@@ -56,6 +56,7 @@ std::string to_string(const TargetInfo& target) {
   };
   const TargetInfo usual;
   text += fmt::format("types {}\n", types(target.features.computed));
+  line("converts", types(target.features.converted), std::string());
   line("atomics", types(target.features.atomics), std::string());
   line("flushed", types(target.flushed), std::string());
   std::vector<std::string_view> forms;

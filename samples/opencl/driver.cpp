@@ -46,6 +46,7 @@ kernel::TargetFeatures features_of(const cl::Device& device) {
   std::string types = "s8,u8,s16,u16,fma";
   if ((!embedded || has("cles_khr_int64")) && !is_without("s64")) types += ",s64,u64";
   if (device.getInfo<CL_DEVICE_DOUBLE_FP_CONFIG>() != 0 && !is_without("f64")) types += ",f64";
+  if (!embedded && !is_without("f16")) types += ",convert_f16";  // Rounding to nearest even.
   kernel::TargetFeatures features = kernel::TargetFeatures::parse(types).value();
   features.tiles = true;
   features.private_memory = true;

@@ -36,18 +36,6 @@ llvm::Type* memory_type(llvm::LLVMContext& context, ElementType type) {
   return codegen::type_of(context, type);
 }
 
-// Rounds to nearest, ties to even; a NaN becomes a quiet NaN.
-Value* to_bf16(llvm::IRBuilderBase& b, Value* x) {
-  llvm::Type* const wide = like(x, b.getInt32Ty());
-  const auto number = [&](uint64_t value) { return llvm::ConstantInt::get(wide, value); };
-  Value* const bits = b.CreateBitCast(x, wide);
-  Value* const odd = b.CreateAnd(b.CreateLShr(bits, number(16)), number(1));
-  Value* const rounded = b.CreateAdd(bits, b.CreateAdd(odd, number(0x7fff)));
-  Value* const quiet = b.CreateOr(bits, number(0x400000));
-  Value* const some = b.CreateSelect(b.CreateFCmpUNO(x, x), quiet, rounded);
-  return b.CreateTrunc(b.CreateLShr(some, number(16)), like(x, b.getInt16Ty()));
-}
-
 }  // namespace
 
 std::optional<ElementType> sum_type(ElementType lhs, ElementType rhs, ElementType result) {
@@ -96,7 +84,7 @@ Value* Elements::widen(Value* x) const {
 Value* Elements::narrow(Value* x) const {
   llvm::Type* const to = like(x, memory_);
   if (x->getType() == to) return x;
-  if (stored_ == kBF16) return to_bf16(b_, x);
+  if (stored_ == kBF16) return codegen::to_bf16(b_, x);
   return is_float(stored_) ? b_.CreateFPTrunc(x, to) : b_.CreateTrunc(x, to);
 }
 

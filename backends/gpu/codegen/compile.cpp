@@ -8,6 +8,7 @@
 
 #include "backends/gpu/codegen/emitter.h"
 #include "backends/gpu_compiler_hash.h"
+#include "backends/llvm/host.h"
 #include "core/base/archive.h"
 #include "core/base/sealed.h"
 #include "core/types/serial.h"
@@ -100,6 +101,9 @@ kernel::TargetFeatures gpu_features() {
     form.computed.insert(type);
   }
   form.atomics = {kS32, kU32, kS64, kU64};
+  form.converted.insert(kBF16);
+  // Every GPU converts f16; the simulator runs the same kernels on the host.
+  if (codegen::host().converts_half) form.converted.insert(kF16);
   form.private_memory = true;
   form.scans = true;
   return form;

@@ -31,13 +31,15 @@ CTarget::CTarget(const TargetInfo& target) : target_(target) {
   for (size_t i = 0; i < kElementTypeCount; ++i) {
     const auto type = static_cast<ElementType>(i);
     const bool flushed = target_.flushed.contains(type);
-    if (!target_.features.computed.contains(type) && !flushed) continue;
+    const bool converted = target_.features.converts(type);
+    if (!target_.features.computed.contains(type) && !flushed && !converted) continue;
     TenonTypeInfo info{};
     info.size = sizeof info;
     info.type = c_name_of(type);
     info.computed = target_.features.computed.contains(type) ? 1 : 0;
     info.atomics = target_.features.atomics.contains(type) ? 1 : 0;
     info.denormals = flushed ? 0 : 1;
+    info.converted = converted ? 1 : 0;
     types_.push_back(info);
   }
   for (const MathInfo& each : target_.math) {
@@ -100,6 +102,9 @@ Status read_type(const TenonTypeInfo& info, TargetInfo& target) {
   TENON_ASSIGN(const ElementType type, type_named(member_or(info, &TenonTypeInfo::type, {})));
   const auto flag = [&](auto member) { return member_or(info, member, uint8_t{0}) != 0; };
   if (flag(&TenonTypeInfo::computed)) target.features.computed.insert(type);
+  if (member_or(info, &TenonTypeInfo::converted, uint64_t{0}) != 0) {
+    target.features.converted.insert(type);
+  }
   if (flag(&TenonTypeInfo::atomics)) target.features.atomics.insert(type);
   if (!flag(&TenonTypeInfo::denormals) && is_float(type)) target.flushed.insert(type);
   return {};

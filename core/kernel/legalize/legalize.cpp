@@ -41,6 +41,9 @@ std::string reason(const Kernel& kernel, const Node& n, const TargetFeatures& fe
     case OpCode::kConvert:
     case OpCode::kBitcast: {
       const ElementType from = kernel.value(n.operands[0]).type;
+      const bool with = n.op == OpCode::kConvert ? from == kF32 || n.type == kF32
+                                                 : from == kU16 || n.type == kU16;
+      if (with && (features.converts(from) || features.converts(n.type))) return "";
       for (const ElementType type : {from, n.type}) {
         if (absent(type) && !is_moved(type)) return fmt::format("it is of {}", name_of(type));
       }
@@ -79,6 +82,12 @@ Status check_form(const TargetFeatures& features) {
     if (features.computes(type)) {
       return invalid_argument(
           "no target computes with {}: elements of less than 8 bits are unpacked", name_of(type));
+    }
+  }
+  for (size_t i = 0; i < kElementTypeCount; ++i) {
+    const auto type = static_cast<ElementType>(i);
+    if (features.converts(type) && type != kF16 && type != kBF16) {
+      return invalid_argument("no target converts {} alone: only f16 and bf16", name_of(type));
     }
   }
   if (features.computes(kS64) != features.computes(kU64)) {
@@ -158,6 +167,10 @@ Result<TargetFeatures> TargetFeatures::parse(std::string_view text) {
       features.computed.insert(*type);
       continue;
     }
+    if (word == "convert_f16" || word == "convert_bf16") {
+      features.converted.insert(word == "convert_f16" ? kF16 : kBF16);
+      continue;
+    }
     if (word == "atomics" || word == "no_scratch") {
       atomics |= word == "atomics";
       features.scratch &= word == "atomics";
@@ -170,7 +183,7 @@ Result<TargetFeatures> TargetFeatures::parse(std::string_view text) {
     } else if (word != "least") {
       return invalid_argument(
           "'{}' is not a feature of targets; there are element types, math, fma, tiles, scans, "
-          "private_memory, atomics, dimensions, no_scratch, and least",
+          "private_memory, atomics, dimensions, no_scratch, convert_f16, convert_bf16, and least",
           word);
     }
   }

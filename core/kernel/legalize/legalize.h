@@ -32,6 +32,10 @@ struct TargetFeatures {
   /// Types whose operations it supports. pred is always supported, as are loads and stores of s8,
   /// u8, s16 and u16, which are then only converted; f32, s32 and u32 must be supported.
   ElementTypes computed = {ElementType::kF32, ElementType::kS32, ElementType::kU32};
+  /// Floats of 16 bits that it converts to f32 and back, rounding to nearest even with denormals
+  /// kept, though it need not compute in them: f16, bf16. A pattern in u16 is bitcast to and from
+  /// the type, which no other operation has.
+  ElementTypes converted;
   bool math = false;  ///< exp and the other functions, on the supported float types.
   bool fma = true;
   bool tiles = false;
@@ -49,9 +53,12 @@ struct TargetFeatures {
 
   /// Only f32 and 32-bit integers.
   static TargetFeatures least();
+  bool converts(ElementType type) const { return converted.contains(type); }
+
   /// Parses a list of features beyond those: "f64,s64,u64,fma,dimensions". The words are names of
-  /// element types and of the members above; "atomics" means atomics on all supported integers,
-  /// "no_scratch" takes that away, "least" adds nothing.
+  /// element types and of the members above; "convert_f16" and "convert_bf16" are conversions,
+  /// "atomics" means atomics on all supported integers, "no_scratch" takes that away, "least" adds
+  /// nothing.
   static Result<TargetFeatures> parse(std::string_view text);
 };
 

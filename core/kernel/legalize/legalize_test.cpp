@@ -101,7 +101,8 @@ std::vector<TargetFeatures> forms() {
   std::vector<TargetFeatures> all;
   for (const std::string_view text :
        {"f16", "f16,fma", "bf16,fma,dimensions", "s64,u64,fma", "s64,u64,f64",
-        "s64,u64,f64,fma,f16,math", "s8,u8,s16,u16,fma", "s16,f16,fma,math", "f8e5m2,u8,fma",
+        "s64,u64,f64,fma,f16,math", "convert_f16", "u16,convert_f16,convert_bf16,fma",
+        "f16,convert_bf16", "s8,u8,s16,u16,fma", "s16,f16,fma,math", "f8e5m2,u8,fma",
         "s8,s16,s64,u8,u16,u64,f16,bf16,f64,fma,"
         "math,tiles,scans,private_memory,atomics,dimensions"}) {
     all.push_back(TargetFeatures::parse(text).value());

@@ -150,11 +150,14 @@ class FloatWidener : public Rewriter {
   /// Narrow floats converted to f32, other numbers unchanged.
   KernelExpr decoded(ValueId value, ElementType type) {
     const KernelExpr x = {&to(), map(value)};
+    if (widens(type) && features_.converts(type)) return convert(bitcast(x, type), kF32);
     if (widens(type)) return Codec(type).decode(convert(x, kU32));
     return is_narrow(type) ? convert(x, kF32) : x;
   }
   KernelExpr encoded(KernelExpr x, ElementType type) {
-    return widens(type) ? convert(Codec(type).encode(x), kept(type)) : convert(x, type);
+    if (!widens(type)) return convert(x, type);
+    if (features_.converts(type)) return bitcast(convert(x, type), kept(type));
+    return convert(Codec(type).encode(x), kept(type));
   }
 
   /// Whether the target lacks this operation on `type`, although it computes with `type`.

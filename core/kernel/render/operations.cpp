@@ -143,6 +143,8 @@ std::string on_integers(OpCode code, ElementType type, const std::vector<std::st
 std::string conversion(const Node& n, ElementType from, const std::string& x,
                        std::set<std::string>& helpers) {
   if (is_pred(n.type)) return fmt::format("{} != 0", x);
+  if (from == ElementType::kF16) return call("tenon_of_half", {x});
+  if (n.type == ElementType::kF16) return call("tenon_half", {x});
   if (is_float(from) && is_integer(n.type)) {
     return helper(helpers, "convert", from, {x}, short_name(n.type));
   }
@@ -151,7 +153,7 @@ std::string conversion(const Node& n, ElementType from, const std::string& x,
 
 std::string reinterpretation(const Spelling& s, const Node& n, ElementType from,
                              const std::string& x) {
-  if (from == n.type) return x;
+  if (from == n.type || from == ElementType::kF16 || n.type == ElementType::kF16) return x;
   const bool single = bit_width(n.type) == 32;
   if (is_float(from)) {
     const std::string bits = call(single ? s.bits_of_f32 : s.bits_of_f64, {x});

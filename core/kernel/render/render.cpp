@@ -19,7 +19,9 @@ TargetFeatures source_form(Language language) {
   form.dimensions = false;
   form.atomics = {ElementType::kS32, ElementType::kU32};
   // In C a call runs everything serially; OpenCL C has atomics on 32 bits only.
-  if (language != Language::kOpenCl) {
+  if (language == Language::kOpenCl) {
+    form.converted.insert(ElementType::kF16);
+  } else {
     form.atomics.insert(ElementType::kS64);
     form.atomics.insert(ElementType::kU64);
   }
@@ -125,8 +127,9 @@ Result<RenderedSource> render(std::span<const Kernel> kernels, const RenderOptio
       has_word(text, type_text(ElementType::kF64)) || has_word(text, spelling.f64_from_bits);
   const bool s64 =
       has_word(text, type_text(ElementType::kS64)) || has_word(text, type_text(ElementType::kU64));
-  rendered.text = fmt::format("{}{}{}\n{}", spelling.header, s64 ? spelling.header_s64 : "",
-                              f64 ? spelling.header_f64 : "", text);
+  const bool f16 = has_word(text, "tenon_half") || has_word(text, "tenon_of_half");
+  rendered.text = fmt::format("{}{}{}{}\n{}", spelling.header, f16 ? spelling.header_f16 : "",
+                              s64 ? spelling.header_s64 : "", f64 ? spelling.header_f64 : "", text);
   if (current_capture != nullptr) current_capture->add(rendered.text);
   return rendered;
 }

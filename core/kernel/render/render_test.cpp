@@ -119,6 +119,18 @@ TEST(Render, OpenClIsWellFormed) {
       kernels, {.language = Language::kOpenCl, .fit_lanes = true, .offset_bits = 32, .stop = true});
 }
 
+// f16 is converted by the language's functions, and computed in f32.
+TEST(Render, OpenClConvertsHalf) {
+  std::vector<Kernel> kernels;
+  for (const Case& c : operation_cases({kF16})) kernels.push_back(c.kernel);
+  const auto source = source_of(kernels, {Language::kOpenCl, 1});
+  ASSERT_TRUE(source) << source.error().to_string();
+  EXPECT_NE(source->find("vload_half(0"), std::string::npos) << *source;
+  EXPECT_NE(source->find("vstore_half_rte("), std::string::npos) << *source;
+  const auto c = source_of(kernels, {Language::kC, 1});
+  EXPECT_EQ(c->find("half"), std::string::npos) << *c;
+}
+
 TEST(Render, BasesOffsetsAndStop) {
   const auto kernel = parse(R"(
 kernel @double(%x: in s32[64], %y: out s32[64], %n: scalar s32) index s32 grid(%i: 1) label "a double of 1.5" {

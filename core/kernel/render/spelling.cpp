@@ -33,6 +33,11 @@ typedef ushort uint16_t;
 typedef int int32_t;
 typedef uint uint32_t;
 )";
+// Conversions of f16 are part of the language; arithmetic (cl_khr_fp16) is not needed.
+constexpr std::string_view kOpenClHeaderF16 =
+    R"(inline float tenon_of_half(uint16_t x) { return vload_half(0, (const __private half *)&x); }
+inline uint16_t tenon_half(float x) { uint16_t h; vstore_half_rte(x, 0, (__private half *)&h); return h; }
+)";
 constexpr std::string_view kOpenClHeaderS64 = "typedef long int64_t;\ntypedef ulong uint64_t;\n";
 
 constexpr std::string_view kCudaHeader = R"(// Compile with -fmad=false: only fma contracts.
@@ -51,6 +56,7 @@ typedef unsigned long long uint64_t;
 )";
 
 constexpr Spelling kC = {kCHeader,
+                         "",
                          "",
                          kCHeaderF64,
                          "void ",
@@ -71,6 +77,7 @@ constexpr Spelling kC = {kCHeader,
                          "tenon_bits64",
                          ""};
 constexpr Spelling kOpenCl = {kOpenClHeader,
+                              kOpenClHeaderF16,
                               kOpenClHeaderS64,
                               kOpenClHeaderF64,
                               "__kernel ",
@@ -93,6 +100,7 @@ constexpr Spelling kOpenCl = {kOpenClHeader,
                               false,
                               true};
 constexpr Spelling kCuda = {kCudaHeader,
+                            "",
                             "",
                             "",
                             "extern \"C\" __global__ void ",
@@ -142,6 +150,7 @@ std::string_view type_text(ElementType type) {
     case kU8:
       return "uint8_t";
     case kU16:
+    case kF16:  // Its pattern: it is only converted.
       return "uint16_t";
     case kU32:
       return "uint32_t";

@@ -13,8 +13,10 @@ namespace tenon::kernel {
 
 /// The description of a language; a new language is a row of spelling.cpp.
 struct Spelling {
-  std::string_view header;      ///< At the top of the source.
-  std::string_view header_s64;  ///< After it, if the source uses 64-bit integers.
+  std::string_view header;  ///< At the top of the source.
+  std::string_view
+      header_f16;  ///< After it, if the source converts f16: tenon_half and its inverse.
+  std::string_view header_s64;  ///< After that, if the source uses 64-bit integers.
   std::string_view header_f64;  ///< After that, if the source uses double.
   std::string_view kernel;      ///< Before a kernel's function.
   std::string_view bounds;      ///< After that; {} is the number of lanes of a workgroup.
