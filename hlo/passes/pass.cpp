@@ -43,6 +43,8 @@ constexpr Pass kPasses[] = {
     {"first-elements",
      "Sorts of which the first elements alone are used become fusions with their slices.",
      plain<first_elements>},
+    {"attention", "Attentions with many scores become fusions, which keep none of them.",
+     fuse_attention},
     {"fusion", "Elementwise ops, and reductions of what they give, become fusions.", fuse_elements},
     {"order-updates", "Moves readers of an array before its in-place updates.",
      plain<order_updates>},
@@ -52,9 +54,17 @@ constexpr Pass kPasses[] = {
 };
 constexpr std::string_view kLoweringPasses[] = {"inline-calls", "decompose", "call-layouts",
                                                 "flatten-fusions", "dce"};
-constexpr std::string_view kOptimizingPasses[] = {
-    "inline-calls",    "decompose",      "call-layouts", "simplify",      "recognize-idioms",
-    "flatten-fusions", "first-elements", "fusion",       "order-updates", "dce"};
+constexpr std::string_view kOptimizingPasses[] = {"inline-calls",
+                                                  "decompose",
+                                                  "call-layouts",
+                                                  "simplify",
+                                                  "recognize-idioms",
+                                                  "flatten-fusions",
+                                                  "first-elements",
+                                                  "attention",
+                                                  "fusion",
+                                                  "order-updates",
+                                                  "dce"};
 
 }  // namespace
 
