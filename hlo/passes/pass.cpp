@@ -54,17 +54,11 @@ constexpr Pass kPasses[] = {
 };
 constexpr std::string_view kLoweringPasses[] = {"inline-calls", "decompose", "call-layouts",
                                                 "flatten-fusions", "dce"};
-constexpr std::string_view kOptimizingPasses[] = {"inline-calls",
-                                                  "decompose",
-                                                  "call-layouts",
-                                                  "simplify",
-                                                  "recognize-idioms",
-                                                  "flatten-fusions",
-                                                  "first-elements",
-                                                  "attention",
-                                                  "fusion",
-                                                  "order-updates",
-                                                  "dce"};
+constexpr std::string_view kOptimizingPasses[] = {
+    "inline-calls",    "decompose",        "call-layouts",
+    "simplify",        "recognize-idioms", "algebraic-simplify",
+    "flatten-fusions", "first-elements",   "attention",
+    "fusion",          "order-updates",    "dce"};
 
 }  // namespace
 

@@ -84,7 +84,7 @@ Result<bool> fold_constants(Module& module, const PassOptions& options = {});
 /// Removes values carried by loops that are invariant, duplicated or unused, and results of
 /// branches that nothing uses.
 Result<bool> reduce_carries(Module& module);
-/// The rewrite rules (rewrite/rule.h), the three before and eliminate_dead in
+/// The rewrite rules (rewrite/rule.h) but for late ones, the three before and eliminate_dead in
 /// turn, until nothing changes.
 Result<bool> simplify(Module& module, const PassOptions& options = {});
 /// Replaces the ops of idioms (idioms/idiom.h) by composites, where the target takes them.
