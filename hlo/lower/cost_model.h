@@ -63,6 +63,8 @@ struct CostModel {
   /// Tiles of a product's depth from which several workgroups share it on a device with idle units;
   /// each takes at least a quarter of as many.
   int64_t split_turns = 32;
+  /// Scores of an attention from which it keeps none of them in memory: fewer stay in a cache.
+  int64_t attention_scores = int64_t{1} << 18;
   /// Dimensions of a transpose from which it goes through scratch by tiles.
   int64_t tiled_transpose = 16;
   /// Register size in bytes from which a lane computes several registers of a product's results.

@@ -6,6 +6,7 @@
 #include "hlo/lower/library_calls.h"
 #include "hlo/lower/schedules/control_form.h"
 #include "hlo/lower/schedules/own_kernels.h"
+#include "hlo/lower/schedules/products/attention.h"
 #include "hlo/lower/schedules/schedules.h"
 #include "hlo/lower/schedules/workgroup.h"
 
@@ -97,6 +98,16 @@ Status lower_by_schedule(LoweredOp& lowered, const Instruction& op, TuningParame
   return internal_error("{}: no schedule takes it", label_of(op));
 }
 
+// Other schedules would compute a row of scores for each element of the result.
+Status lower_attention(LoweredOp& lowered, const Instruction& op, TuningParameters& tuning,
+                       const LowerLimits& limits) {
+  const bool may = tuning.use(kAttention.name) != false;
+  TENON_ASSIGN(const bool taken,
+               may ? kAttention.emit(lowered, FusedOp(op), tuning, limits) : Taken(false));
+  if (taken) return {};
+  return resource_exhausted("{}: its blocks of scores do not fit", label_of(op));
+}
+
 Status lower_into(LoweredOp& lowered, const Instruction& op, TuningParameters& tuning,
                   const LowerLimits& limits) {
   const bool nothing = op.code() == OpCode::kFusion && op.result_count() == 0;
@@ -105,6 +116,7 @@ Status lower_into(LoweredOp& lowered, const Instruction& op, TuningParameters& t
     return has_no_elements(op.result_type()) ? Status() : kernels(lowered, op, tuning, limits);
   }
   if (sort_of_selection(op) != nullptr) return lower_selection(lowered, op, tuning, limits);
+  if (is_attention(op)) return lower_attention(lowered, op, tuning, limits);
   if (scatter_of_fusion(op) != nullptr) return lower_scatter(lowered, op, tuning, limits);
   const bool control = is_control(op.code());
   const ControlForm form = control ? control_form(op, limits) : ControlForm::kLane;

@@ -84,8 +84,8 @@ Result<bool> fold_constants(Module& module, const PassOptions& options = {});
 /// Removes values carried by loops that are invariant, duplicated or unused, and results of
 /// branches that nothing uses.
 Result<bool> reduce_carries(Module& module);
-/// The rewrite rules (rewrite/rule.h), the three before and eliminate_dead in turn, until nothing
-/// changes.
+/// The rewrite rules (rewrite/rule.h) but for late ones, the three before and eliminate_dead in
+/// turn, until nothing changes.
 Result<bool> simplify(Module& module, const PassOptions& options = {});
 /// Makes long windows that move by one element two scans of blocks: the cost of each element no
 /// longer grows with the window. Sums are added in another order.
@@ -96,6 +96,8 @@ Result<bool> recognize_idioms(Module& module, const PassOptions& options = {});
 /// for them.
 Result<bool> fuse_elements(Module& module, const PassOptions& options = {});
 Result<bool> first_elements(Module& module);
+/// Makes fusions of attentions (lower/schedules/products/attention.h) whose scores are many.
+Result<bool> fuse_attention(Module& module, const PassOptions& options = {});
 /// Replaces fusions within fusions by the ops that they consist of.
 Result<bool> flatten_fusions(Module& module);
 /// Moves readers of an array before its in-place updates where dependencies allow it.

@@ -102,6 +102,26 @@ constexpr ModelPattern kPatterns[] = {
  %nb = stablehlo.broadcast_in_dim %n, dims = [0, 1, 2] : (tensor<2x3x9x$T>) -> tensor<2x3x9x9x$T>
  %w = stablehlo.divide %e, %nb : tensor<2x3x9x9x$T>
  %r = stablehlo.dot_general %w, %c, batching_dims = [0, 1] x [0, 1], contracting_dims = [3] x [2] : (tensor<2x3x9x9x$T>, $C) -> $R)"}},
+    // Many scores, which a device need not keep.
+    {"attention", {"long", "1x2x400x4x$T, 1x2x340x4x$T, 1x2x340x4x$T", "1x2x400x4x$T", "unit", R"(
+ %s = stablehlo.dot_general %a, %b, batching_dims = [0, 1] x [0, 1], contracting_dims = [3] x [3] : ($A, $B) -> tensor<1x2x400x340x$T>
+ %h = stablehlo.constant dense<0.5> : tensor<1x2x400x340x$T>
+ %t = stablehlo.multiply %s, %h : tensor<1x2x400x340x$T>
+ %i = stablehlo.iota dim = 2 : tensor<1x2x400x340xi32>
+ %j = stablehlo.iota dim = 3 : tensor<1x2x400x340xi32>
+ %p = stablehlo.compare GE, %i, %j : (tensor<1x2x400x340xi32>, tensor<1x2x400x340xi32>) -> tensor<1x2x400x340xi1>
+ %low = stablehlo.constant dense<-240.0> : tensor<1x2x400x340x$T>
+ %u = stablehlo.select %p, %t, %low : tensor<1x2x400x340xi1>, tensor<1x2x400x340x$T>
+ %z = stablehlo.constant dense<0.0> : tensor<$T>
+ %y = stablehlo.constant dense<-240.0> : tensor<$T>
+ %m = stablehlo.reduce(%u init: %y) applies stablehlo.maximum across dimensions = [3] : (tensor<1x2x400x340x$T>, tensor<$T>) -> tensor<1x2x400x$T>
+ %mb = stablehlo.broadcast_in_dim %m, dims = [0, 1, 2] : (tensor<1x2x400x$T>) -> tensor<1x2x400x340x$T>
+ %d = stablehlo.subtract %u, %mb : tensor<1x2x400x340x$T>
+ %e = stablehlo.exponential %d : tensor<1x2x400x340x$T>
+ %n = stablehlo.reduce(%e init: %z) applies stablehlo.add across dimensions = [3] : (tensor<1x2x400x340x$T>, tensor<$T>) -> tensor<1x2x400x$T>
+ %nb = stablehlo.broadcast_in_dim %n, dims = [0, 1, 2] : (tensor<1x2x400x$T>) -> tensor<1x2x400x340x$T>
+ %w = stablehlo.divide %e, %nb : tensor<1x2x400x340x$T>
+ %r = stablehlo.dot_general %w, %c, batching_dims = [0, 1] x [0, 1], contracting_dims = [3] x [2] : (tensor<1x2x400x340x$T>, $C) -> $R)"}},
     {"lstm_cell", {"step", "3x5x$T, 3x4x$T, 3x4x$T, 9x16x$T, 16x$T", "3x4x$T, 3x4x$T", "unit", R"(
  %x = stablehlo.concatenate %a, %b, dim = 1 : ($A, $B) -> tensor<3x9x$T>
  %m = stablehlo.dot_general %x, %d, contracting_dims = [1] x [0] : (tensor<3x9x$T>, $D) -> tensor<3x16x$T>

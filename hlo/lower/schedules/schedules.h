@@ -60,8 +60,9 @@ std::span<const Schedule> schedules();
 std::string schedules_documentation();
 
 /// The rows, each defined in its file.
-extern const Schedule kSliceUpdate, kTiledDot, kTiledConvolution, kTwoStage, kPrefixScan,
-    kRowWorkgroup, kRowLane, kTiledTranspose, kSharedColumns, kSharedReduction, kElements;
+extern const Schedule kSliceUpdate, kAttention, kTiledDot, kTiledConvolution, kTwoStage,
+    kPrefixScan, kRowWorkgroup, kRowLane, kTiledTranspose, kSharedColumns, kSharedReduction,
+    kElements;
 
 /// Whether lanes in rows and columns share the leaves (kSharedColumns), which kTwoStage would read
 /// with gaps.

@@ -168,7 +168,7 @@ constexpr Rule kProductRules[] = {
      .replacement = "dot_general(y, x)", .build = swap_factors, .because = "products commute"},
     {.name = "dot-of-vector", .pattern = "dot_general(x, y)", .where = kRowsOfMatrix,
      .replacement = "reshape(dot_general(y, x))", .build = matrix_first,
-     .because = "products commute; sums along rows are read as they lie in memory"},
+     .because = "products commute; sums along rows are read as they lie in memory", .is_late = true},
 };
 // clang-format on
 

@@ -74,7 +74,8 @@ class RuleDriver {
       : rules_(rules), options_(options), is_disabled_(all_rules().size()) {
     counts_.hits.resize(all_rules().size());
     for (size_t i = 0; i < is_disabled_.size(); ++i) {
-      is_disabled_[i] = all_rules()[i]->exactness > options.exactness;
+      const Rule& rule = *all_rules()[i];
+      is_disabled_[i] = rule.exactness > options.exactness || (rule.is_late && !options.late);
     }
   }
 

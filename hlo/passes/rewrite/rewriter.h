@@ -22,6 +22,8 @@ struct Options {
   std::vector<std::string> disabled;
   /// Rules that may change results more than this are not applied.
   Exactness exactness = Exactness::kEveryBit;
+  /// Whether late rules (Rule::is_late) are applied too.
+  bool late = true;
   /// The maximum number of applications, per instruction of the Module.
   int64_t budget = 8;
   /// Added to, if not null.

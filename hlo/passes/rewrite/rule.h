@@ -72,6 +72,8 @@ struct Rule {
   Value (*build)(Builder& b, const Match& match) = nullptr;
   Exactness exactness = Exactness::kEveryBit;
   std::string_view because;  ///< The reason why the result is the same.
+  /// Whether it waits until idioms (hlo/passes/idioms) have been recognized, which it would hide.
+  bool is_late = false;
 };
 
 /// A rewrite that looks like a rule but is wrong: no rule may apply it. Its test finds operands for

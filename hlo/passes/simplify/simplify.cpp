@@ -9,9 +9,11 @@ namespace tenon::hlo {
 Result<bool> simplify(Module& module, const PassOptions& options) {
   constexpr int kMostTurns = 8;
   constexpr Result<bool> (*kInTurn[])(Module&) = {share_common, reduce_carries, eliminate_dead};
+  rewrite::Options rules = options.rewrites;
+  rules.late = false;
   bool any = false;
   for (int turn = 0; turn < kMostTurns; ++turn) {
-    TENON_ASSIGN(bool changed, rewrite::apply_rules(module, options.rewrites));
+    TENON_ASSIGN(bool changed, rewrite::apply_rules(module, rules));
     TENON_ASSIGN(const bool folded, fold_constants(module, options));
     changed |= folded;
     for (const auto pass : kInTurn) {

@@ -335,7 +335,7 @@ int64_t preferred_parts(const TiledProduct& product, const Tiles& tiles, int64_t
 
 // Tiles of registers for the sizes, with few rows and columns beyond the end: rows of a register
 // tile divide those of a tile.
-Tiles native_tiles(int64_t m, int64_t n, int64_t vector) {
+Tiles native_tiles(int64_t m, int64_t n, int64_t vector, int64_t vector_bytes) {
   constexpr int64_t kMostVectors = 8;  // in a row of a tile
   constexpr int64_t kMostRows = 64;
   constexpr int64_t kNarrowest = 4;
@@ -347,7 +347,9 @@ Tiles native_tiles(int64_t m, int64_t n, int64_t vector) {
       std::max<int64_t>(kNarrowest, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n))));
   tiles.each_n = in_row % 2 == 0 ? 2 * vector : std::min(vector, narrow);
   tiles.lanes_n = in_row % 2 == 0 ? in_row / 2 : in_row;
-  const int64_t most = in_row % 2 == 0 ? 14 : 28;  // Rows of sums that registers hold.
+  // Rows of sums that registers hold: of 32 wide ones, or 16 narrower ones, four are for factors.
+  constexpr int64_t kWidest = 64;
+  const int64_t most = (vector_bytes >= kWidest ? 28 : 12) / (in_row % 2 == 0 ? 2 : 1);
   double least = 0;
   for (int64_t rows = 1; rows <= std::min(m, kMostRows); ++rows) {
     int64_t each = std::min(rows, most);
@@ -383,7 +385,7 @@ Tiles choose_tiles(TuningParameters& tuning, const TiledProduct& product, Elemen
     return tuning.choose(kProductParameters[parameter], preferred);
   };
   const bool native = has_native_tiles(limits);
-  const Tiles best = native ? native_tiles(m, n, vector) : Tiles{};
+  const Tiles best = native ? native_tiles(m, n, vector, limits.vector_bytes) : Tiles{};
   tiles.lanes_m = choose(kLanesM, native ? best.lanes_m
                                   : wide ? most(tiles_of(m, rows), 8)
                                          : most(m, 16));
