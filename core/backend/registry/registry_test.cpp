@@ -39,7 +39,7 @@ TEST(Plugin, WhatIsWrongIsSaid) {
   EXPECT_EQ(error_of("libbroken1.so"),
             "libbroken1.so is not a plug-in: it does not export tenon_plugin");
   EXPECT_EQ(error_of("libbroken2.so"),
-            "libbroken2.so: the plug-in was built for version 77.4 of the interface, this is 1.5 "
+            "libbroken2.so: the plug-in was built for version 77.5 of the interface, this is 1.5 "
             "(B3)");
   EXPECT_EQ(error_of("libbroken3.so"),
             "libbroken3.so: the plug-in was built for version 1.99 of the interface, this is 1.5 "
