@@ -152,6 +152,7 @@ Result<HostDevice::Pinned> HostDevice::pin(const MemoryAddress& place, int64_t b
 Result<std::vector<HostDevice::Pinned>> HostDevice::pin(std::span<const MemoryAddress> places,
                                                         std::span<const int64_t> bytes) const {
   std::vector<Pinned> list;
+  list.reserve(places.size());
   for (size_t i = 0; i < places.size(); ++i) {
     TENON_ASSIGN(Pinned pinned, pin(places[i], bytes[i]));
     list.push_back(std::move(pinned));

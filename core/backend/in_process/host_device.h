@@ -79,7 +79,10 @@ class HostDevice : public Device {
   Result<std::vector<Pinned>> pin(std::span<const MemoryAddress> places,
                                   std::span<const int64_t> bytes) const;
   /// Queues work after all earlier work of the queue.
-  void push(uint32_t queue, HostQueue::Work work) { queues_[queue]->push(std::move(work)); }
+  template <class Do>
+  void push(uint32_t queue, Do&& work) {
+    queues_[queue]->push(std::forward<Do>(work));
+  }
   /// Whether work should end early: the device is being closed (B11), or the host requests it
   /// (B27).
   bool is_stopped(const volatile uint32_t* stop) const {

@@ -58,11 +58,6 @@ void HostQueue::add(QueuedWork item) {
   added_.notify_all();
 }
 
-void HostQueue::push(Work work) {
-  if (!thread_) return attempt(work);
-  add({std::move(work), nullptr});
-}
-
 std::shared_ptr<HostEvent> HostQueue::record() {
   auto event = std::make_shared<HostEvent>();
   if (thread_) {
@@ -98,14 +93,8 @@ void HostQueue::run() {
   }
 }
 
-void HostQueue::attempt(const Work& work) {
-  Status status;
-  try {
-    status = work();
-  } catch (const std::exception& e) {  // Out of memory, mostly; an error of this work (B5, B6).
-    status = Status(resource_exhausted("the host could not do the work: {}", e.what()));
-  }
-  if (failed_.ok()) failed_ = std::move(status);
+Status HostQueue::out_of_memory(const std::exception& thrown) {
+  return Status(resource_exhausted("the host could not do the work: {}", thrown.what()));
 }
 
 }  // namespace tenon::backend

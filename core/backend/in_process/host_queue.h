@@ -6,12 +6,14 @@
 
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "core/backend/backend.h"
 
@@ -46,7 +48,12 @@ class HostQueue {
   HostQueue(const HostQueue&) = delete;
   HostQueue& operator=(const HostQueue&) = delete;
 
-  void push(Work work);
+  /// `work` returns a Status. On the caller's thread it is called before this returns.
+  template <class Do>
+  void push(Do&& work) {
+    if (!thread_) return attempt(work);
+    add({Work(std::forward<Do>(work)), nullptr});
+  }
   /// An event for all work pushed before, with the first error since the last record (B23).
   std::shared_ptr<HostEvent> record();
   /// Makes work that is pushed later wait for the event, whether or not the event has an error
@@ -63,7 +70,18 @@ class HostQueue {
   };
   void add(QueuedWork item);
   void run();
-  void attempt(const Work& work);
+  template <class Do>
+  void attempt(const Do& work) {
+    Status status;
+    try {
+      status = work();
+    } catch (const std::exception& e) {
+      status = out_of_memory(e);
+    }
+    if (failed_.ok()) failed_ = std::move(status);
+  }
+  /// An error of the work that threw (B5, B6): out of memory, mostly.
+  static Status out_of_memory(const std::exception& thrown);
 
   std::mutex mutex_;
   std::condition_variable added_;
@@ -79,7 +97,13 @@ class Handles {
  public:
   uint64_t add(std::shared_ptr<Thing> thing) {
     const std::lock_guard lock(mutex_);
-    things_.emplace(++last_, std::move(thing));
+    if (auto node = std::exchange(spare_, {})) {
+      node.key() = ++last_;
+      node.mapped() = std::move(thing);
+      things_.insert(things_.end(), std::move(node));
+    } else {
+      things_.emplace_hint(things_.end(), ++last_, std::move(thing));
+    }
     return last_;
   }
   /// Null if there is no such handle.
@@ -90,8 +114,11 @@ class Handles {
   }
   std::shared_ptr<Thing> take(uint64_t handle) {
     const std::lock_guard lock(mutex_);
-    const auto node = things_.extract(handle);
-    return node.empty() ? nullptr : std::move(node.mapped());
+    auto node = things_.extract(handle);
+    if (node.empty()) return nullptr;
+    std::shared_ptr<Thing> thing = std::move(node.mapped());
+    spare_ = std::move(node);
+    return thing;
   }
   /// The handles cannot change meanwhile.
   template <class Visit>
@@ -103,6 +130,8 @@ class Handles {
  private:
   mutable std::mutex mutex_;
   std::map<uint64_t, std::shared_ptr<Thing>> things_;
+  /// The node of a thing that was taken: events come and go.
+  typename std::map<uint64_t, std::shared_ptr<Thing>>::node_type spare_;
   uint64_t last_ = 0;
 };
 
