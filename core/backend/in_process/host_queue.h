@@ -54,6 +54,8 @@ class HostQueue {
     if (!thread_) return attempt(work);
     add({Work(std::forward<Do>(work)), nullptr});
   }
+  /// Whether all work pushed so far is done, without an error since the last record.
+  bool has_succeeded() const { return !thread_ && failed_.ok(); }
   /// An event for all work pushed before, with the first error since the last record (B23).
   std::shared_ptr<HostEvent> record();
   /// Makes work that is pushed later wait for the event, whether or not the event has an error
