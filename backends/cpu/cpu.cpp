@@ -1,9 +1,11 @@
 #include "backends/cpu/cpu.h"
 
+#include <llvm/ADT/SmallVector.h>
 #include <llvm/Config/llvm-config.h>
 #include <tbb/info.h>
 
 #include <map>
+#include <span>
 
 #include "backends/cpu/compiling.h"
 #include "backends/cpu/jit.h"
@@ -46,8 +48,7 @@ class CpuDevice final : public HostDevice {
                                                kernel.buffers.size(), kernel.scalars));
     }
     TENON_ASSIGN(std::vector<Pinned> buffers, pin(launch.buffers, kernel.buffers));
-    queue_run(queue, library, launch.kernel, std::move(buffers),
-              {launch.scalars.begin(), launch.scalars.end()}, launch.stop);
+    queue_run(queue, *library, launch.kernel, buffers, launch.scalars, launch.stop);
     return {};
   }
 
@@ -60,16 +61,16 @@ class CpuDevice final : public HostDevice {
     if (places.size() != kernel.buffers.size())
       return rule_violation("B21", "a contraction of other arrays");
     TENON_ASSIGN(std::vector<Pinned> buffers, pin(places, kernel.buffers));
-    queue_run(queue, library, 0, std::move(buffers), {}, call.stop);
+    queue_run(queue, *library, 0, buffers, {}, call.stop);
     return {};
   }
 
  private:
-  void queue_run(uint32_t queue, const std::shared_ptr<cpu::Library>& library, uint32_t index,
-                 std::vector<Pinned> buffers, std::vector<uint64_t> scalars,
+  // The queue works on the caller's thread: all of this is there until it has run.
+  void queue_run(uint32_t queue, const cpu::Library& library, uint32_t index,
+                 const std::vector<Pinned>& buffers, std::span<const uint64_t> scalars,
                  const volatile uint32_t* stop) {
-    push(queue, [this, library, index, buffers = std::move(buffers), scalars = std::move(scalars),
-                 stop] { return run(*library, index, buffers, scalars, stop); });
+    push(queue, [&] { return run(library, index, buffers, scalars, stop); });
   }
 
   // A plan is code.
@@ -84,9 +85,9 @@ class CpuDevice final : public HostDevice {
   }
 
   Status run(const cpu::Library& library, uint32_t index, const std::vector<Pinned>& buffers,
-             const std::vector<uint64_t>& scalars, const volatile uint32_t* stop) const {
+             std::span<const uint64_t> scalars, const volatile uint32_t* stop) const {
     const cpu::CpuKernelCode& kernel = library.code().kernels[index];
-    std::vector<std::byte*> data;
+    llvm::SmallVector<std::byte*, 16> data;
     for (const Pinned& buffer : buffers) data.push_back(buffer.data);
     const auto stops = stop_words(stop);
     const bool ran =

@@ -229,7 +229,7 @@ Event Buffer::copy_to_host(std::span<std::byte> to, const std::optional<Dims>& s
         if (outcome.ok() && staging != nullptr) copy_box(to.data(), staging->data(), box);
         promise->set(outcome);
       },
-      {role, before_copy(definer_, {}), nullptr});
+      {role, before_copy(definer_, {})});
   note_reader(*from, reader);
   return event;
 }
@@ -248,16 +248,15 @@ Result<HostMemory> host_memory(int64_t bytes, std::string_view label) {
   }
 }
 
-Result<BufferStorage> allocate(Device& device, MemoryKind kind, int64_t bytes, std::string label,
-                               QueueRole user) {
+Result<BufferStorage> allocate(Device& device, MemoryKind kind, int64_t bytes,
+                               const MemoryLabel& label, QueueRole user) {
   BufferStorage storage;
   if (const auto space = space_for(device, kind)) {
     TENON_TRY(device.lost());
-    TENON_ASSIGN(storage.suballocation,
-                 device.memory(*space).allocate(bytes, std::move(label), user));
+    TENON_ASSIGN(storage.suballocation, device.memory(*space).allocate(bytes, label, user));
     return storage;
   }
-  TENON_ASSIGN(storage.host, host_memory(bytes, label));
+  TENON_ASSIGN(storage.host, host_memory(bytes, label.text()));
   return storage;
 }
 
@@ -330,7 +329,7 @@ Result<FromHost> buffer_from_host(const std::shared_ptr<Device>& device, MemoryK
         host_done->set({});
         defined->set(status);
       },
-      {role, before_copy({}, storage), nullptr}));
+      {role, before_copy({}, storage)}));
   return result;
 }
 
@@ -354,7 +353,7 @@ Result<BufferPtr> Buffer::copy_to(const std::shared_ptr<Device>& device, MemoryK
           return device->copy(to.place(), from.place(), bytes, role);
         },
         [defined, source = defined_](const Status& status) { defined->set(worst(source, status)); },
-        {role, before_copy(definer_, to), nullptr});
+        {role, before_copy(definer_, to)});
     note_reader(from, copier);
     copy->set_definer(copier);
     return copy;
@@ -370,8 +369,7 @@ Result<BufferPtr> Buffer::copy_to(const std::shared_ptr<Device>& device, MemoryK
         TENON_TRY(fetched.await());
         return device->copy(to.place(), source, bytes, role);
       },
-      [defined](const Status& status) { defined->set(status); },
-      {role, before_copy({}, to), nullptr}));
+      [defined](const Status& status) { defined->set(status); }, {role, before_copy({}, to)}));
   return copy;
 }
 

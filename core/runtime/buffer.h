@@ -160,8 +160,8 @@ struct FromHost {
 Result<FromHost> buffer_from_host(const std::shared_ptr<Device>& device, MemoryKind kind,
                                   const HostArray& array);
 /// One whose contents are for work of `user`'s queue to write.
-Result<BufferStorage> allocate(Device& device, MemoryKind kind, int64_t bytes, std::string label,
-                               QueueRole user = QueueRole::kCompute);
+Result<BufferStorage> allocate(Device& device, MemoryKind kind, int64_t bytes,
+                               const MemoryLabel& label, QueueRole user = QueueRole::kCompute);
 /// The host's own bytes as memory of the device (Imported); empty if it does not take them as they
 /// lie.
 Result<BufferStorage> import(const std::shared_ptr<Device>& device, MemoryKind kind,

@@ -4,6 +4,17 @@
 #include <cstring>
 
 namespace tenon::runtime {
+namespace {
+
+std::shared_ptr<WorkItem> make_work_item(Work work, Done done, PostOptions options) {
+  auto item = std::make_shared<WorkItem>();
+  item->work = std::move(work);
+  item->done = std::move(done);
+  item->after = options.after;
+  return item;
+}
+
+}  // namespace
 
 Result<std::shared_ptr<Device>> Device::open(std::shared_ptr<backend::Backend> backend,
                                              size_t index, backend::DeviceInfo info,
@@ -101,29 +112,48 @@ std::optional<size_t> Device::space_of(backend::SpaceKind kind) const {
 
 // --- Work
 
-std::shared_ptr<const void> Device::acquire_throttle_token() {
+bool Throttle::enter(int most) {
+  int now = count;
+  while (now < most) {
+    if (count.compare_exchange_weak(now, now + 1)) return true;
+  }
+  return false;
+}
+
+// One who begins to wait looks at the count after it has said so, or this looks after that.
+void Throttle::leave() {
+  --count;
+  if (waiting == 0) return;
+  {
+    const std::lock_guard lock(mutex);
+  }
+  fewer.notify_one();
+}
+
+ThrottleToken Device::acquire_throttle_token() {
   // One at work and one behind it where the device's memory and cores are the caller's.
   const int most = info_.target.spaces[0].host_visible ? 2 : 32;
-  const std::shared_ptr<Throttle> throttle = throttle_;
-  {
-    std::unique_lock lock(throttle->mutex);
-    if (!is_worker()) {
-      throttle->fewer.wait(lock, [&] { return throttle->count < most || !lost().ok(); });
-    }
-    ++throttle->count;
+  if (!throttle_->enter(most)) {
+    std::unique_lock lock(throttle_->mutex);
+    ++throttle_->waiting;
+    throttle_->fewer.wait(lock, [&] {
+      if (throttle_->enter(most)) return true;
+      if (!is_worker() && lost().ok()) return false;
+      ++throttle_->count;
+      return true;
+    });
+    --throttle_->waiting;
   }
-  return {throttle.get(), [throttle](const void*) {
-            {
-              const std::lock_guard lock(throttle->mutex);
-              --throttle->count;
-            }
-            throttle->fewer.notify_one();
-          }};
+  return ThrottleToken(throttle_);
 }
 
 WorkPosition Device::post(Work work, Done done, PostOptions options) {
   const QueueRole role = options.role;
   return queue(role).post(make_work_item(std::move(work), std::move(done), std::move(options)));
+}
+
+WorkPosition Device::post(const std::shared_ptr<WorkItem>& item, QueueRole role) {
+  return queue(role).post(item);
 }
 
 bool Device::is_done(QueueRole role, const WorkMarks& work) const {
@@ -139,15 +169,6 @@ std::optional<DeviceQueue::InlineTurn> Device::claim_inline_turn() {
 
 void Device::run_inline(DeviceQueue::InlineTurn turn, const std::shared_ptr<WorkItem>& item) {
   queue(QueueRole::kCompute).run_inline(std::move(turn), item);
-}
-
-std::shared_ptr<WorkItem> Device::make_work_item(Work work, Done done, PostOptions options) {
-  auto item = std::make_shared<WorkItem>();
-  item->work = std::move(work);
-  item->done = std::move(done);
-  item->stop = std::move(options.stop);
-  item->after = options.after;
-  return item;
 }
 
 Status Device::copy(const backend::MemoryAddress& to, const backend::MemoryAddress& from,

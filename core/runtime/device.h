@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <type_traits>
+#include <utility>
 
 #include "core/backend/backend.h"
 #include "core/runtime/event.h"
@@ -23,7 +24,37 @@ namespace tenon::runtime {
 struct PostOptions {
   QueueRole role = QueueRole::kCompute;
   WorkMarks after;
-  std::shared_ptr<std::atomic<uint32_t>> stop;
+};
+
+/// Bounds the executions in flight, which may outlive the device.
+struct Throttle {
+  std::atomic<int> count = 0;
+  std::atomic<int> waiting = 0;  ///< Threads that wait for `fewer`.
+  std::mutex mutex;
+  std::condition_variable fewer;
+
+  /// Whether there were less than `most`, of which there is one more now.
+  bool enter(int most);
+  void leave();
+};
+
+/// One of the executions in flight, until it is reset or destroyed.
+class ThrottleToken {
+ public:
+  ThrottleToken() = default;
+  explicit ThrottleToken(std::shared_ptr<Throttle> throttle) : throttle_(std::move(throttle)) {}
+  ~ThrottleToken() { reset(); }
+  ThrottleToken(ThrottleToken&&) noexcept = default;
+  ThrottleToken& operator=(ThrottleToken&& other) noexcept {
+    std::swap(throttle_, other.throttle_);
+    return *this;
+  }
+  void reset() {
+    if (const auto throttle = std::exchange(throttle_, nullptr)) throttle->leave();
+  }
+
+ private:
+  std::shared_ptr<Throttle> throttle_;
 };
 
 /// A device is lost when it says so (B12) or when the host abandons it. From then on every call
@@ -56,19 +87,18 @@ class Device : public std::enable_shared_from_this<Device> {
   bool stages() const { return device_->stages(); }
 
   WorkPosition post(Work work, Done done, PostOptions options = {});
+  WorkPosition post(const std::shared_ptr<WorkItem>& item, QueueRole role);
   /// Whether the queue for `role` need not wait for the work.
   bool is_done(QueueRole role, const WorkMarks& work) const;
   /// Takes the turn of the compute queue's worker, for run_inline(); empty if that has work.
   std::optional<DeviceQueue::InlineTurn> claim_inline_turn();
-  /// Makes work for run_inline() in advance, so that run_inline() allocates nothing.
-  static std::shared_ptr<WorkItem> make_work_item(Work work, Done done, PostOptions options);
-  /// Does what post() does, on the calling thread, in a claimed turn. The work must be brief and
-  /// must not wait.
+  /// Does what post() does, on the calling thread, in a claimed turn, and allocates nothing. The
+  /// work must be brief and must not wait.
   void run_inline(DeviceQueue::InlineTurn turn, const std::shared_ptr<WorkItem>& item);
   /// Returns a token that an execution holds until it completes. Waits while too many executions
   /// run, so that a caller who runs ahead does not fill memory with results that nobody needs yet.
   /// Never waits on a worker, since others wait for that.
-  std::shared_ptr<const void> acquire_throttle_token();
+  ThrottleToken acquire_throttle_token();
   /// Returns a lock to hold from the look-up of buffers' memory until the work that uses it is
   /// posted, so that no donation comes between.
   std::unique_lock<std::mutex> in_order() { return std::unique_lock(order_); }
@@ -128,13 +158,6 @@ class Device : public std::enable_shared_from_this<Device> {
   uint32_t number_of(QueueRole role) const;
   bool is_worker() const;
   bool owns_this_thread() const;
-
-  /// Bounds the executions in flight, which may outlive the device.
-  struct Throttle {
-    std::mutex mutex;
-    std::condition_variable fewer;
-    int count = 0;
-  };
 
   const backend::DeviceInfo info_;
   const CallbackPool pool_;

@@ -1,5 +1,7 @@
 #include "core/runtime/event.h"
 
+#include <atomic>
+
 #include "core/base/waiting.h"
 #include "core/runtime/submission/forked.h"
 
@@ -76,23 +78,34 @@ struct Event::Impl {
   std::mutex mutex;
   std::condition_variable changed;
   std::optional<Status> outcome;
+  std::atomic<bool> has_happened = false;  // The outcome is there, and never changes again.
   std::vector<Callback> callbacks;
   std::optional<CallbackPool> pool;  // Until the event has happened.
   Birth birth;
 };
 
 Event Event::ready(Status status) {
+  if (status.ok()) {  // Places for events begin with it: all share one.
+    static const Event* const kOk = [] {
+      auto state = std::make_shared<Impl>();
+      state->outcome.emplace();
+      state->has_happened = true;
+      return new Event(std::move(state));
+    }();
+    return *kOk;
+  }
   auto state = std::make_shared<Impl>();
   state->outcome = std::move(status);
+  state->has_happened = true;
   return Event(std::move(state));
 }
 
-bool Event::is_ready() const {
-  const std::lock_guard lock(state_->mutex);
-  return state_->outcome.has_value();
-}
+bool Event::is_ready() const { return state_->has_happened; }
+
+bool Event::is_ok() const { return state_->has_happened && state_->outcome->ok(); }
 
 Status Event::await() const {
+  if (state_->has_happened) return *state_->outcome;
   std::unique_lock lock(state_->mutex);
   // In a forked child no thread can complete an event of the parent.
   if (!state_->outcome) TENON_TRY(state_->birth.check());
@@ -108,14 +121,14 @@ std::optional<Status> Event::await_for(int64_t nanoseconds) const {
 }
 
 void Event::on_ready(Callback callback) const {
-  {
+  if (!state_->has_happened) {
     const std::lock_guard lock(state_->mutex);
     if (!state_->outcome) {
       state_->callbacks.push_back(std::move(callback));
       return;
     }
   }
-  callback(*state_->outcome);  // The outcome never changes again.
+  callback(*state_->outcome);
 }
 
 // --- Promise
@@ -147,6 +160,7 @@ void Promise::set(Status status) {
     const std::lock_guard lock(state->mutex);
     if (state->outcome) return;
     state->outcome = std::move(status);
+    state->has_happened = true;
     callbacks.swap(state->callbacks);
     pool.swap(state->pool);
   }

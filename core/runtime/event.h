@@ -39,6 +39,8 @@ class Event {
   static Event ready(Status status = {});
 
   bool is_ready() const;
+  /// Whether it has happened, without an error.
+  bool is_ok() const;
   /// Waits for the outcome and returns it.
   Status await() const;
   /// The outcome, or nothing if the event has not happened after `nanoseconds`.

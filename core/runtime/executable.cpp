@@ -130,9 +130,10 @@ Status load_modules(LoadedProgram& state) {
   state.workspace_offset = (program.temporary_bytes + alignment - 1) / alignment * alignment;
   state.needs_inputs = needs_inputs(program);
   state.is_brief = is_brief(state.compiled);
+  state.parameters = shapes_of(program, program.parameters);
   state.results = shapes_of(program, program.results);
   for (size_t r = 0; r < state.results.size(); ++r) {
-    state.result_labels.push_back(fmt::format("result {} of {}", r, program.name));
+    state.result_labels.emplace_back(fmt::format("result {} of {}", r, program.name));
   }
   state.temporaries_label = fmt::format("temporaries of {}", program.name);
   return {};
@@ -244,7 +245,9 @@ Status pack_constants(const std::shared_ptr<LoadedProgram>& state) {
   return {};
 }
 
+// For each parameter, whether an execution takes its memory; empty if it takes none.
 std::vector<bool> find_donated(const LoadedProgram& loaded, const ExecuteOptions& options) {
+  if (loaded.compiled.program.donated.empty()) return {};
   std::vector<bool> is_donated = loaded.donated;
   for (const uint32_t kept : options.keep) {
     if (kept < is_donated.size()) is_donated[kept] = false;
@@ -262,13 +265,13 @@ Result<std::shared_ptr<Executable>> Executable::reload(std::shared_ptr<Device> d
 const program::Program& Executable::program() const { return state_->compiled.program; }
 const CompiledProgram& Executable::compiled() const { return state_->compiled; }
 const std::shared_ptr<Device>& Executable::device() const { return state_->device; }
-std::vector<Shape> Executable::parameters() const {
-  return shapes_of(program(), program().parameters);
-}
-std::vector<Shape> Executable::results() const { return state_->results; }
+const std::vector<Shape>& Executable::parameters() const { return state_->parameters; }
+const std::vector<Shape>& Executable::results() const { return state_->results; }
 
 std::vector<bool> Executable::donated_parameters(const ExecuteOptions& options) const {
-  return find_donated(*state_, options);
+  std::vector<bool> is_donated = find_donated(*state_, options);
+  is_donated.resize(state_->parameters.size());
+  return is_donated;
 }
 
 int64_t Executable::aliased_bytes() const {
@@ -303,21 +306,41 @@ namespace {
 
 std::atomic<int64_t> executions = 0;
 
-// The state of one execution while it is in flight.
-struct InFlightExecution {
-  std::shared_ptr<const LoadedProgram> loaded;
-  std::shared_ptr<const void> throttle_token;
-  ExecutionMemory memory;
-  std::shared_ptr<std::atomic<uint32_t>> stop = std::make_shared<std::atomic<uint32_t>>(0);
-  std::shared_ptr<program::StepCounts> steps = std::make_shared<program::StepCounts>();
-  const int64_t number = ++executions;
-  std::vector<Event> inputs;
-  std::vector<Promise> results;
-  std::optional<Promise> done;
+// One execution while it is in flight: its work, and all that this needs, in one allocation. It
+// keeps itself by no reference: who has the work has it.
+struct InFlightExecution : WorkItem {
+  InFlightExecution(std::shared_ptr<const LoadedProgram> program, const ExecuteOptions& options)
+      : loaded(std::move(program)), observer(options.observer), done_(loaded->device->pool()) {
+    work = [this] { return run(); };
+    done = [this](const Status& status) { finish(status); };
+    stop = &stop_word;
+  }
 
+  const std::shared_ptr<const LoadedProgram> loaded;
+  StepObserver* const observer;
+  ThrottleToken throttle_token;
+  ExecutionMemory memory;
+  std::atomic<uint32_t> stop_word = 0;
+  /// The caller's too, who may keep it for long.
+  const std::shared_ptr<program::StepCounts> steps = std::make_shared<program::StepCounts>();
+  const int64_t number = ++executions;
+  std::vector<Event> inputs;  // Those that have not happened yet, or with an error.
+
+  /// Its end, and that of its results.
+  Event ended() const { return done_.event(); }
+
+ private:
   Status inputs_defined() const {
     for (const Event& input : inputs) TENON_TRY(input.await());
     return {};
+  }
+
+  Status run() {
+    if (loaded->needs_inputs) TENON_TRY(inputs_defined());
+    Status status = StepRunner(*loaded, memory, &stop_word, *steps, observer, number).run();
+    // Later users of this memory queue their work behind this work.
+    memory = {};
+    return status;
   }
 
   // If an argument or constant failed to be defined, its error precedes those of the execution.
@@ -329,15 +352,16 @@ struct InFlightExecution {
       status = defined;
       break;
     }
-    throttle_token = nullptr;
-    for (Promise& result : results) result.set(status);
-    done->set(std::move(status));
+    throttle_token.reset();
+    done_.set(std::move(status));
   }
+
+  Promise done_;
 };
 
 Status check_argument(const LoadedProgram& loaded, size_t i, const BufferPtr& argument) {
   const program::Program& program = loaded.compiled.program;
-  const Shape expected = shape_of(program, program.parameters[i]);
+  const Shape& expected = loaded.parameters[i];
   if (argument == nullptr) {
     return Status(invalid_argument("{}: argument {} is null", program.name, i));
   }
@@ -360,7 +384,7 @@ Status check_argument(const LoadedProgram& loaded, size_t i, const BufferPtr& ar
   return {};
 }
 
-// For each argument, whether the caller donates it.
+// For each argument, whether the caller donates it; empty if it donates none.
 Result<std::vector<bool>> check_arguments(const LoadedProgram& loaded,
                                           std::span<const BufferPtr> arguments,
                                           const ExecuteOptions& options) {
@@ -369,12 +393,12 @@ Result<std::vector<bool>> check_arguments(const LoadedProgram& loaded,
     return invalid_argument("{}: {} arguments, expected {}", program.name, arguments.size(),
                             program.parameters.size());
   }
-  std::vector<const Buffer*> buffers;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    TENON_TRY(check_argument(loaded, i, arguments[i]));
-    buffers.push_back(arguments[i].get());
-  }
+  for (size_t i = 0; i < arguments.size(); ++i) TENON_TRY(check_argument(loaded, i, arguments[i]));
   std::vector<bool> is_donated = find_donated(loaded, options);
+  if (is_donated.empty()) return is_donated;
+  std::vector<const Buffer*> buffers;
+  buffers.reserve(arguments.size());
+  for (const BufferPtr& argument : arguments) buffers.push_back(argument.get());
   const size_t twice = first_donated_twice<const Buffer*>(buffers, is_donated);
   if (twice == buffers.size()) return is_donated;
   return invalid_argument("{}: argument {} is donated and passed twice", program.name, twice);
@@ -389,10 +413,11 @@ Result<BufferStorage> allocate_result(const LoadedProgram& loaded, size_t r) {
 // argument gets its memory later.
 Status allocate_execution_memory(const LoadedProgram& loaded, const std::vector<bool>& writable,
                                  ExecutionMemory& execution_memory) {
+  execution_memory.results.reserve(loaded.results.size());
   for (size_t r = 0; r < loaded.results.size(); ++r) {
     BufferStorage& memory = execution_memory.results.emplace_back();
     const uint32_t parameter = loaded.aliased_parameters[r];
-    if (parameter != program::kNone && writable[parameter]) continue;
+    if (parameter != program::kNone && !writable.empty() && writable[parameter]) continue;
     TENON_ASSIGN(memory, allocate_result(loaded, r));
   }
   if (loaded.compiled.program.temporary_bytes + loaded.workspace_bytes > 0) {
@@ -409,7 +434,7 @@ Status allocate_execution_memory(const LoadedProgram& loaded, const std::vector<
 std::vector<bool> find_writable(std::span<const BufferPtr> arguments,
                                 const std::vector<bool>& is_donated) {
   std::vector<bool> writable = is_donated;
-  for (size_t i = 0; i < arguments.size(); ++i) {
+  for (size_t i = 0; i < is_donated.size(); ++i) {
     if (is_donated[i]) writable[i] = arguments[i]->is_writable();
   }
   return writable;
@@ -420,10 +445,11 @@ std::vector<bool> find_writable(std::span<const BufferPtr> arguments,
 Result<bool> take_arguments(const LoadedProgram& loaded, std::span<const BufferPtr> arguments,
                             const std::vector<bool>& is_donated, const std::vector<bool>& writable,
                             ExecutionMemory& execution_memory, Donations& donations) {
+  execution_memory.parameters.reserve(arguments.size());
   for (const BufferPtr& argument : arguments) {
     TENON_ASSIGN(execution_memory.parameters.emplace_back(), argument->storage());
   }
-  for (size_t i = 0; i < arguments.size(); ++i) {
+  for (size_t i = 0; i < is_donated.size(); ++i) {
     if (!is_donated[i]) continue;
     TENON_ASSIGN(const bool still_writable, donations.take(arguments[i]));
     if (writable[i] && !still_writable) return false;
@@ -443,7 +469,8 @@ WorkMarks comes_behind(const LoadedProgram& loaded, std::span<const BufferPtr> a
   for (size_t i = 0; i < arguments.size(); ++i) {
     after.raise(arguments[i]->definer());
     const auto& suballocation = memory.parameters[i].suballocation;
-    if (is_donated[i] && suballocation != nullptr) after.raise(suballocation->readers());
+    if (!is_donated.empty() && is_donated[i] && suballocation != nullptr)
+      after.raise(suballocation->readers());
   }
   return after;
 }
@@ -453,8 +480,7 @@ WorkMarks comes_behind(const LoadedProgram& loaded, std::span<const BufferPtr> a
 Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
                                       const ExecuteOptions& options) const {
   TENON_ASSIGN(const std::vector<bool> is_donated, check_arguments(*state_, arguments, options));
-  auto in_flight = std::make_shared<InFlightExecution>();
-  in_flight->loaded = state_;
+  const auto in_flight = std::make_shared<InFlightExecution>(state_, options);
   in_flight->throttle_token = state_->device->acquire_throttle_token();
   // Donated buffers are taken last, and given back after a failure. Memory is allocated without the
   // lock, because an allocation may wait for work.
@@ -471,50 +497,38 @@ Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
     TENON_ASSIGN(taken, take_arguments(*state_, arguments, is_donated, writable, in_flight->memory,
                                        *donations));
   }
+  const auto depends_on = [&](const Event& input) {
+    if (!input.is_ok()) in_flight->inputs.push_back(input);
+  };
+  for (const BufferPtr& argument : arguments) depends_on(argument->defined());
+  for (const Event& constant : state_->constants_defined) depends_on(constant);
   Execution execution;
-  for (const BufferPtr& argument : arguments) in_flight->inputs.push_back(argument->defined());
+  execution.done = in_flight->ended();
+  execution.steps = in_flight->steps;
+  execution.results.reserve(state_->results.size());
   for (size_t r = 0; r < state_->results.size(); ++r) {
-    in_flight->results.emplace_back(state_->device->pool());
     execution.results.push_back(
         std::make_shared<Buffer>(state_->device, MemoryKind::kDevice, state_->results[r],
-                                 in_flight->memory.results[r], in_flight->results.back().event()));
+                                 in_flight->memory.results[r], execution.done));
   }
-  in_flight->inputs.insert(in_flight->inputs.end(), state_->constants_defined.begin(),
-                           state_->constants_defined.end());
-  in_flight->done.emplace(state_->device->pool());
-  execution.done = in_flight->done->event();
-  execution.steps = in_flight->steps;
-  const Work work = [in_flight, observer = options.observer]() -> Status {
-    if (in_flight->loaded->needs_inputs) TENON_TRY(in_flight->inputs_defined());
-    Status status = StepRunner(*in_flight->loaded, in_flight->memory, in_flight->stop.get(),
-                               *in_flight->steps, observer, in_flight->number)
-                        .run();
-    // Later users of this memory queue their work behind this work.
-    in_flight->memory = {};
-    return status;
-  };
-  const Done done = [in_flight](const Status& status) { in_flight->finish(status); };
+  in_flight->after = comes_behind(*state_, arguments, in_flight->memory, is_donated);
   Device& device = *state_->device;
-  PostOptions post_options;
-  post_options.after = comes_behind(*state_, arguments, in_flight->memory, is_donated);
-  post_options.stop = in_flight->stop;
   const bool here = state_->is_brief && std::ranges::all_of(in_flight->inputs, &Event::is_ready) &&
-                    device.is_done(QueueRole::kCompute, post_options.after);
+                    device.is_done(QueueRole::kCompute, in_flight->after);
   auto turn = here ? device.claim_inline_turn() : std::nullopt;
   const auto set_definers = [&](const WorkPosition& definer) {
     for (const BufferPtr& result : execution.results) result->set_definer(definer);
   };
   if (!turn) {
-    set_definers(device.post(work, done, std::move(post_options)));
+    set_definers(device.post(in_flight, QueueRole::kCompute));
     donations->keep();
     return execution;
   }
   set_definers(turn->position);
-  const auto item = Device::make_work_item(work, done, std::move(post_options));
   donations->keep();  // No more memory is allocated from here on.
   // Work that other threads post from now on is ordered after it.
   in_order.unlock();
-  device.run_inline(*std::move(turn), item);
+  device.run_inline(*std::move(turn), in_flight);
   return execution;
 }
 

@@ -91,8 +91,8 @@ class Executable {
   /// The compiled Program from which this was loaded.
   const CompiledProgram& compiled() const;
   const std::shared_ptr<Device>& device() const;
-  std::vector<Shape> parameters() const;
-  std::vector<Shape> results() const;
+  const std::vector<Shape>& parameters() const;
+  const std::vector<Shape>& results() const;
   /// For each parameter, whether an execution with these options takes its memory.
   std::vector<bool> donated_parameters(const ExecuteOptions& options) const;
   /// Bytes of the results that take over the memory of donated arguments (see execute).

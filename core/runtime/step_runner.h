@@ -52,9 +52,10 @@ struct LoadedProgram {
   bool needs_inputs = false;
   /// Whether an execution is known to take a millisecond or two at most.
   bool is_brief = false;
+  std::vector<Shape> parameters;
   std::vector<Shape> results;
-  std::vector<std::string> result_labels;  ///< Labels of their memory.
-  std::string temporaries_label;
+  std::vector<MemoryLabel> result_labels;  ///< Labels of their memory.
+  MemoryLabel temporaries_label;
 };
 
 /// Memory of one execution.

@@ -45,6 +45,16 @@ Dims row_major_order(size_t rank) {
   return order;
 }
 
+const int64_t* shared_row_major_order(size_t rank) {
+  static constexpr size_t kMost = 16;
+  static constexpr auto kDescending = [] {
+    std::array<int64_t, kMost> order = {};
+    for (size_t i = 0; i < kMost; ++i) order[i] = static_cast<int64_t>(kMost - 1 - i);
+    return order;
+  }();
+  return rank <= kMost ? kDescending.data() + (kMost - rank) : nullptr;
+}
+
 Result<Dims> host_strides(const Shape& shape, const PJRT_Buffer_MemoryLayout* layout) {
   if (layout == nullptr) return row_major_byte_strides(shape);
   if (layout->type == PJRT_Buffer_MemoryLayout_Type_Tiled) {

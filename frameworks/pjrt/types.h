@@ -21,6 +21,8 @@ Result<Dims> host_strides(const Shape& shape, const PJRT_Buffer_MemoryLayout* la
 
 /// The dimensions of a dense row-major layout, from minor to major.
 Dims row_major_order(size_t rank);
+/// The same, for all arrays of a usual rank; null for higher ones.
+const int64_t* shared_row_major_order(size_t rank);
 
 /// OK if `layout` is null or dense and row-major, the layout on devices.
 Status check_device_layout(const Shape& shape, const PJRT_Buffer_MemoryLayout* layout);

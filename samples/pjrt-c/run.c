@@ -106,15 +106,14 @@ static PJRT_Buffer* argument(PJRT_Client* client, PJRT_Device* device, const cha
   size_t count = 1;
   char* at = (char*)text;
   if (strchr(text, '=') != NULL) {
-    while (*at != '=') {
+    char* end = at;
+    do {
       if (rank == kMostDimensions) fail(text, "too many dimensions");
-      char* end = at;
       dims[rank] = strtoll(at, &end, 10);
       if (end == at || dims[rank] < 0 || (*end != 'x' && *end != '=')) fail(text, "not of the form 2x3=1,2");
       count *= (size_t)dims[rank++];
-      at = *end == 'x' ? end + 1 : end;
-    }
-    ++at;
+      at = end + 1;
+    } while (*end == 'x');
   }
   float* values = calloc(count + 1, sizeof *values);
   if (values == NULL) fail(text, "no memory");

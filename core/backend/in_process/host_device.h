@@ -46,7 +46,9 @@ class HostDevice : public Device {
   Result<EventHandle> record(uint32_t queue) override;
   Status wait(uint32_t queue, EventHandle event) override;
   Result<bool> await(EventHandle event, int64_t timeout) override;
-  void release(EventHandle event) override { events_.take(event); }
+  void release(EventHandle event) override {
+    if (!is_past(event)) events_.take(event);
+  }
   Result<std::byte*> map(MemoryHandle memory) override;
   /// Derived classes access imported memory by elements, so it need only be aligned for elements.
   Result<MemoryHandle> import_memory(uint32_t space, std::span<const std::byte> host) override;
@@ -79,7 +81,10 @@ class HostDevice : public Device {
   Result<std::vector<Pinned>> pin(std::span<const MemoryAddress> places,
                                   std::span<const int64_t> bytes) const;
   /// Queues work after all earlier work of the queue.
-  void push(uint32_t queue, HostQueue::Work work) { queues_[queue]->push(std::move(work)); }
+  template <class Do>
+  void push(uint32_t queue, Do&& work) {
+    queues_[queue]->push(std::forward<Do>(work));
+  }
   /// Whether work should end early: the device is being closed (B11), or the host requests it
   /// (B27).
   bool is_stopped(const volatile uint32_t* stop) const {
@@ -94,6 +99,12 @@ class HostDevice : public Device {
   void end_work();
 
  private:
+  /// Handles of events that had happened, without an error, when they were recorded: the time in
+  /// nanoseconds, and this bit. There is nothing else to know of them.
+  static constexpr EventHandle kPast = EventHandle{1} << 63;
+  static bool is_past(EventHandle event) { return (event & kPast) != 0; }
+  EventHandle past_event();
+
   static bool is_set(const volatile uint32_t* word) {
     return __atomic_load_n(word, __ATOMIC_RELAXED) != 0;
   }
@@ -105,6 +116,7 @@ class HostDevice : public Device {
   volatile uint32_t closing_ = 0;  // Once set, it stays set.
   Handles<HostAllocation> memories_;
   Handles<HostEvent> events_;
+  std::atomic<uint64_t> last_past_ = 0;  // Each has a time of its own.
   std::vector<std::unique_ptr<HostQueue>> queues_;
 };
 

@@ -20,7 +20,7 @@ void HostEvent::finish(Status status, std::optional<double> start) {
   {
     const std::lock_guard lock(mutex_);
     if (outcome_) return;
-    times_ = {start.value_or(now), now};
+    times_ = {start, now};
     outcome_ = std::move(status);
   }
   changed_.notify_all();
@@ -67,17 +67,12 @@ void HostQueue::add(QueuedWork item) {
   added_.notify_all();
 }
 
-void HostQueue::push(Work work) {
-  if (!thread_) return attempt(work);
-  add({std::move(work), nullptr});
-}
-
 std::shared_ptr<HostEvent> HostQueue::record() {
   auto event = std::make_shared<HostEvent>();
   if (thread_) {
     add({nullptr, event});
   } else {
-    event->finish(std::exchange(failed_, Status()), std::exchange(began_, std::nullopt));
+    event->finish(std::exchange(failed_, Status()));
   }
   return event;
 }
@@ -100,22 +95,17 @@ void HostQueue::run() {
       items_.pop_front();
     }
     if (item.event) {
-      item.event->finish(std::exchange(failed_, Status()), std::exchange(began_, std::nullopt));
+      const double began = std::exchange(began_, std::nullopt).value_or(steady_seconds());
+      item.event->finish(std::exchange(failed_, Status()), began);
       continue;
     }
+    if (!began_) began_ = steady_seconds();
     attempt(item.work);
   }
 }
 
-void HostQueue::attempt(const Work& work) {
-  if (!began_) began_ = steady_seconds();
-  Status status;
-  try {
-    status = work();
-  } catch (const std::exception& e) {  // Out of memory, mostly; an error of this work (B5, B6).
-    status = Status(resource_exhausted("the host could not do the work: {}", e.what()));
-  }
-  if (failed_.ok()) failed_ = std::move(status);
+Status HostQueue::out_of_memory(const std::exception& thrown) {
+  return Status(resource_exhausted("the host could not do the work: {}", thrown.what()));
 }
 
 }  // namespace tenon::backend

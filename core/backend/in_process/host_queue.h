@@ -6,12 +6,14 @@
 
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "core/backend/backend.h"
 
@@ -20,7 +22,7 @@ namespace tenon::backend {
 /// An event that is done once, with or without an error.
 class HostEvent {
  public:
-  /// `start` is when its work began, in seconds of the steady clock; nothing: there was none.
+  /// `start` is when its work began, in seconds of the steady clock; nothing: that is not known.
   void finish(Status status, std::optional<double> start = {});
   /// The outcome, or nothing after `timeout` nanoseconds (B25).
   std::optional<Status> await(int64_t timeout);
@@ -47,7 +49,14 @@ class HostQueue {
   HostQueue(const HostQueue&) = delete;
   HostQueue& operator=(const HostQueue&) = delete;
 
-  void push(Work work);
+  /// `work` returns a Status. On the caller's thread it is called before this returns.
+  template <class Do>
+  void push(Do&& work) {
+    if (!thread_) return attempt(work);
+    add({Work(std::forward<Do>(work)), nullptr});
+  }
+  /// Whether all work pushed so far is done, without an error since the last record.
+  bool has_succeeded() const { return !thread_ && failed_.ok(); }
   /// An event for all work pushed before, with the first error since the last record (B23).
   std::shared_ptr<HostEvent> record();
   /// Makes work that is pushed later wait for the event, whether or not the event has an error
@@ -64,7 +73,18 @@ class HostQueue {
   };
   void add(QueuedWork item);
   void run();
-  void attempt(const Work& work);
+  template <class Do>
+  void attempt(const Do& work) {
+    Status status;
+    try {
+      status = work();
+    } catch (const std::exception& e) {
+      status = out_of_memory(e);
+    }
+    if (failed_.ok()) failed_ = std::move(status);
+  }
+  /// An error of the work that threw (B5, B6): out of memory, mostly.
+  static Status out_of_memory(const std::exception& thrown);
 
   std::mutex mutex_;
   std::condition_variable added_;
@@ -72,7 +92,7 @@ class HostQueue {
   bool ending_ = false;
   // Of the work since the last record; used by the working thread only:
   Status failed_;
-  std::optional<double> began_;
+  std::optional<double> began_;  ///< On a thread of its own.
   std::optional<std::thread> thread_;
 };
 
@@ -82,7 +102,13 @@ class Handles {
  public:
   uint64_t add(std::shared_ptr<Thing> thing) {
     const std::lock_guard lock(mutex_);
-    things_.emplace(++last_, std::move(thing));
+    if (auto node = std::exchange(spare_, {})) {
+      node.key() = ++last_;
+      node.mapped() = std::move(thing);
+      things_.insert(things_.end(), std::move(node));
+    } else {
+      things_.emplace_hint(things_.end(), ++last_, std::move(thing));
+    }
     return last_;
   }
   /// Null if there is no such handle.
@@ -93,8 +119,11 @@ class Handles {
   }
   std::shared_ptr<Thing> take(uint64_t handle) {
     const std::lock_guard lock(mutex_);
-    const auto node = things_.extract(handle);
-    return node.empty() ? nullptr : std::move(node.mapped());
+    auto node = things_.extract(handle);
+    if (node.empty()) return nullptr;
+    std::shared_ptr<Thing> thing = std::move(node.mapped());
+    spare_ = std::move(node);
+    return thing;
   }
   /// The handles cannot change meanwhile.
   template <class Visit>
@@ -106,6 +135,8 @@ class Handles {
  private:
   mutable std::mutex mutex_;
   std::map<uint64_t, std::shared_ptr<Thing>> things_;
+  /// The node of a thing that was taken: events come and go.
+  typename std::map<uint64_t, std::shared_ptr<Thing>>::node_type spare_;
   uint64_t last_ = 0;
 };
 

@@ -22,7 +22,7 @@ Suballocation::~Suballocation() {
 Allocator::Allocator(AllocatorDevice device, uint32_t space, const backend::SpaceInfo& info)
     : device_(std::move(device)), space_(space), info_(info) {}
 
-Result<std::shared_ptr<Suballocation>> Allocator::allocate(int64_t bytes, std::string label,
+Result<std::shared_ptr<Suballocation>> Allocator::allocate(int64_t bytes, const MemoryLabel& label,
                                                            QueueRole user) {
   if (bytes > INT64_MAX - info_.alignment) {
     return tl::make_unexpected(
@@ -46,7 +46,7 @@ Result<std::shared_ptr<Suballocation>> Allocator::allocate(int64_t bytes, std::s
     TENON_TRY(std::move(status));
     if (suballocation == nullptr) suballocation = take(taken, label, user);
     // Another thread may have taken what was added.
-    if (suballocation == nullptr) return allocate(bytes, std::move(label), user);
+    if (suballocation == nullptr) return allocate(bytes, label, user);
   }
   suballocation->bytes_ = bytes;
   return suballocation;
@@ -74,15 +74,24 @@ FreePieces::const_iterator Allocator::find_piece(int64_t bytes, QueueRole user) 
   return smallest;
 }
 
-// Memory of the host that this takes is had before the lock, so that nothing fails behind it and a
-// return needs none.
-std::shared_ptr<Suballocation> Allocator::take(int64_t bytes, const std::string& label,
-                                               QueueRole user) {
-  auto suballocation = std::shared_ptr<Suballocation>(new Suballocation());
-  suballocation->label_ = label;
+Allocator::PieceNodes Allocator::nodes() {
+  if (spares_ > 0) return std::move(spare_[--spares_]);
   PiecesByOffset one = {{0, {}}};
   FreePieces one_by_size = {{}};
-  Suballocations entry = {suballocation.get()};
+  return {one.extract(one.begin()), one_by_size.extract(one_by_size.begin())};
+}
+
+void Allocator::keep(PieceNodes nodes) {
+  if (spares_ < spare_.size()) spare_[spares_++] = std::move(nodes);
+}
+
+// Memory of the host that this takes is had before anything changes, so that nothing fails behind
+// it and a return needs none.
+std::shared_ptr<Suballocation> Allocator::take(int64_t bytes, const MemoryLabel& label,
+                                               QueueRole user) {
+  struct MadeSuballocation : Suballocation {};
+  std::shared_ptr<Suballocation> suballocation = std::make_shared<MadeSuballocation>();
+  suballocation->label_ = label;
   const std::lock_guard lock(mutex_);
   auto found = find_piece(bytes, user);
   if (found == by_size_.end()) {
@@ -91,6 +100,7 @@ std::shared_ptr<Suballocation> Allocator::take(int64_t bytes, const std::string&
   }
   if (found == by_size_.end()) return nullptr;
   const auto [size, memory, offset] = *found;
+  PieceNodes rest = size > bytes ? nodes() : PieceNodes();
   MemoryBlock& block = blocks_.find(memory)->second;
   suballocation->memory_ = memory;
   suballocation->offset_ = offset;
@@ -100,15 +110,15 @@ std::shared_ptr<Suballocation> Allocator::take(int64_t bytes, const std::string&
   suballocation->piece_ = block.free.extract(offset);
   suballocation->free_after_ = suballocation->piece_.mapped().free_after;
   if (size > bytes) {
-    auto rest = one.extract(one.begin());
-    rest.key() = offset + bytes;
-    rest.mapped() = {size - bytes, suballocation->free_after_};
-    block.free.insert(std::move(rest));
-    auto rest_by_size = one_by_size.extract(one_by_size.begin());
-    rest_by_size.value() = {size - bytes, memory, offset + bytes};
-    by_size_.insert(std::move(rest_by_size));
+    rest.piece.key() = offset + bytes;
+    rest.piece.mapped() = {size - bytes, suballocation->free_after_};
+    block.free.insert(std::move(rest.piece));
+    rest.by_size.value() = {size - bytes, memory, offset + bytes};
+    by_size_.insert(std::move(rest.by_size));
   }
-  live_.insert(entry.extract(entry.begin()));
+  suballocation->next_ = live_;
+  if (live_ != nullptr) live_->before_ = suballocation.get();
+  live_ = suballocation.get();
   statistics_.bytes_in_use += bytes;
   statistics_.peak_bytes_in_use = std::max(statistics_.peak_bytes_in_use, statistics_.bytes_in_use);
   statistics_.largest_allocation = std::max(statistics_.largest_allocation, bytes);
@@ -119,7 +129,8 @@ std::shared_ptr<Suballocation> Allocator::take(int64_t bytes, const std::string&
 
 void Allocator::give_back(Suballocation& suballocation) {
   const std::lock_guard lock(mutex_);
-  live_.erase(&suballocation);
+  (suballocation.before_ != nullptr ? suballocation.before_->next_ : live_) = suballocation.next_;
+  if (suballocation.next_ != nullptr) suballocation.next_->before_ = suballocation.before_;
   statistics_.bytes_in_use -= suballocation.taken_;
   const auto found = blocks_.find(suballocation.memory_);
   if (found == blocks_.end()) return;
@@ -134,10 +145,12 @@ void Allocator::give_back(Suballocation& suballocation) {
   const auto join = [&](PiecesByOffset::iterator first, PiecesByOffset::iterator second) {
     if (!may_join(*first, *second)) return first == at ? first : second;
     const auto other = first == at ? second : first;
-    by_size_.erase({other->second.bytes, suballocation.memory_, other->first});
+    PieceNodes joined;
+    joined.by_size = by_size_.extract({other->second.bytes, suballocation.memory_, other->first});
     first->second.bytes += second->second.bytes;
     first->second.free_after = std::max(first->second.free_after, second->second.free_after);
-    free.erase(second);
+    joined.piece = free.extract(second);
+    keep(std::move(joined));
     return first;
   };
   if (const auto next = std::next(at); next != free.end()) at = join(at, next);
@@ -254,18 +267,19 @@ MemoryStatistics Allocator::statistics() const {
   return statistics_;
 }
 
-Status Allocator::exhausted(int64_t bytes, const std::string& label, const Status& why) const {
+Status Allocator::exhausted(int64_t bytes, const MemoryLabel& label, const Status& why) const {
   constexpr size_t kListed = 5;
   const std::lock_guard lock(mutex_);
-  std::vector<const Suballocation*> live(live_.begin(), live_.end());
+  std::vector<const Suballocation*> live;
+  for (const Suballocation* each = live_; each != nullptr; each = each->next_) live.push_back(each);
   std::ranges::sort(live, [](const Suballocation* a, const Suballocation* b) {
-    return std::pair(a->taken_, a->label_) > std::pair(b->taken_, b->label_);
+    return std::pair(a->taken_, a->label()) > std::pair(b->taken_, b->label());
   });
   std::string text = fmt::format("there is no room for {} bytes of {}: {}; {} bytes are in use",
-                                 bytes, label, why.message(), statistics_.bytes_in_use);
+                                 bytes, label.text(), why.message(), statistics_.bytes_in_use);
   for (size_t i = 0; i < std::min(live.size(), kListed); ++i) {
     text += fmt::format("{}{} bytes of {}", i == 0 ? ", the largest: " : ", ", live[i]->taken_,
-                        live[i]->label_);
+                        live[i]->label());
   }
   return Status(ErrorCode::kResourceExhausted, std::move(text));
 }

@@ -11,11 +11,14 @@
 // Thread-safety: all of it; suballocations may be dropped on any thread.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/backend/backend.h"
@@ -40,6 +43,20 @@ struct PieceInfo {
 /// Free parts of a block by their offsets.
 using PiecesByOffset = std::map<int64_t, PieceInfo>;
 
+/// Names the use and the user of memory, for messages. Copies share the text.
+class MemoryLabel {
+ public:
+  MemoryLabel() = default;
+  MemoryLabel(std::string text)  // NOLINT: a text is one.
+      : text_(std::make_shared<const std::string>(std::move(text))) {}
+  MemoryLabel(const char* text) : MemoryLabel(std::string(text)) {}  // NOLINT
+
+  std::string_view text() const { return text_ == nullptr ? std::string_view() : *text_; }
+
+ private:
+  std::shared_ptr<const std::string> text_;
+};
+
 /// Bytes of device memory, given back with the last copy of its shared_ptr.
 class Suballocation {
  public:
@@ -53,7 +70,7 @@ class Suballocation {
   /// Null where the host cannot see it.
   const std::byte* host() const { return host_; }
   int64_t bytes() const { return bytes_; }
-  const std::string& label() const { return label_; }
+  std::string_view label() const { return label_.text(); }
   /// The last work of the queue for computing that may have used the memory before.
   WorkPosition free_after() const { return {0, free_after_}; }
 
@@ -64,9 +81,11 @@ class Suballocation {
   /// The work that comes before work that writes it.
   const WorkMarks& readers() const { return readers_; }
 
+ protected:
+  Suballocation() = default;
+
  private:
   friend class Allocator;
-  Suballocation() = default;
 
   std::shared_ptr<Allocator> owner_;
   backend::MemoryHandle memory_ = 0;
@@ -76,7 +95,10 @@ class Suballocation {
   int64_t taken_ = 0;  // With padding for alignment.
   int64_t free_after_ = 0;
   WorkMarks readers_;
-  std::string label_;
+  MemoryLabel label_;
+  // The list of its owner's suballocations.
+  Suballocation* before_ = nullptr;
+  Suballocation* next_ = nullptr;
   // Nodes of the lists of free pieces, for its return without allocation.
   PiecesByOffset::node_type piece_;
   FreePieces::node_type by_size_;
@@ -111,7 +133,7 @@ class Allocator : public std::enable_shared_from_this<Allocator> {
   /// kResourceExhausted that lists the largest suballocations in use. `user`: the queue that uses
   /// the memory first; for another than the one for computing, memory whose last use is done is
   /// better.
-  Result<std::shared_ptr<Suballocation>> allocate(int64_t bytes, std::string label,
+  Result<std::shared_ptr<Suballocation>> allocate(int64_t bytes, const MemoryLabel& label,
                                                   QueueRole user = QueueRole::kCompute);
   /// Waits for the device, and gives the blocks that are free then back to the backend. Threads
   /// that trim at once do so one after the other.
@@ -135,7 +157,14 @@ class Allocator : public std::enable_shared_from_this<Allocator> {
   /// Joins all neighbours, whether their last uses are done or not.
   void join_all();
   void give_back(Suballocation& suballocation);
-  std::shared_ptr<Suballocation> take(int64_t bytes, const std::string& label, QueueRole user);
+  std::shared_ptr<Suballocation> take(int64_t bytes, const MemoryLabel& label, QueueRole user);
+  /// The nodes of one more free piece.
+  struct PieceNodes {
+    PiecesByOffset::node_type piece;
+    FreePieces::node_type by_size;
+  };
+  PieceNodes nodes();
+  void keep(PieceNodes nodes);
   /// The piece for so many bytes, end() if there is none.
   FreePieces::const_iterator find_piece(int64_t bytes, QueueRole user) const;
   Status add_block(int64_t bytes);
@@ -148,7 +177,7 @@ class Allocator : public std::enable_shared_from_this<Allocator> {
   /// Whether blocks without suballocations hold more than all suballocations do, and more than a
   /// little.
   bool has_excess() const;
-  Status exhausted(int64_t bytes, const std::string& label, const Status& why) const;
+  Status exhausted(int64_t bytes, const MemoryLabel& label, const Status& why) const;
 
   AllocatorDevice device_;
   const uint32_t space_;
@@ -156,9 +185,11 @@ class Allocator : public std::enable_shared_from_this<Allocator> {
   std::mutex trimming_;  // Before mutex_.
   mutable std::mutex mutex_;
   std::map<backend::MemoryHandle, MemoryBlock> blocks_;
-  FreePieces by_size_;  // Free pieces of all blocks.
-  using Suballocations = std::set<const Suballocation*>;
-  Suballocations live_;
+  FreePieces by_size_;             // Free pieces of all blocks.
+  Suballocation* live_ = nullptr;  // The first of those that are in use.
+  // Nodes of pieces that were joined with others: pieces of one size come and go.
+  std::array<PieceNodes, 8> spare_;
+  size_t spares_ = 0;
   MemoryStatistics statistics_;
 };
 

@@ -59,8 +59,8 @@ std::optional<DeviceQueue::InlineTurn> DeviceQueue::claim() {
   if (watchdog_ || device_.is_forked()) return {};
   const std::lock_guard lock(posting_);
   auto slot = worker_->claim();
-  if (slot == nullptr) return {};
-  return InlineTurn{std::move(slot), {number_, progress().next()}};
+  if (!slot) return {};
+  return InlineTurn{*std::move(slot), {number_, progress().next()}};
 }
 
 void DeviceQueue::run_inline(InlineTurn turn, const std::shared_ptr<WorkItem>& item) {
@@ -75,6 +75,7 @@ void DeviceQueue::submit(const std::shared_ptr<WorkItem>& item) {
     give(item);
   } catch (const std::exception&) {  // No memory; waiters get the error of the broken promise.
     at_hand_ = nullptr;
+    share_ = nullptr;
     progress().given(item->serial, nullptr);
     progress().heard(item->serial);
   }
@@ -91,6 +92,7 @@ void DeviceQueue::give(const std::shared_ptr<WorkItem>& item) {
   auto event = item->abandoned ? Result<EventShare>(nullptr) : record();
   if (item->abandoned) return;
   at_hand_ = nullptr;
+  share_ = nullptr;
   if (event) item->event = *std::move(event);
   if (status.ok() && !event) status = event.error();
   progress().given(item->serial, item->event);
@@ -98,7 +100,7 @@ void DeviceQueue::give(const std::shared_ptr<WorkItem>& item) {
   if (item->event != nullptr && is_done(*item)) {
     ++waited_for_;
     ++running_;
-    return finish(item, std::move(status));
+    return finish(item, std::move(status), /*completed=*/true);
   }
   post_completion(item, std::move(status));
 }
@@ -121,7 +123,7 @@ Status DeviceQueue::wait_for_others(const WorkItem& item) {
       if (status.ok()) return;
       waited_[other] = before;
     }
-    static_cast<void>(outcome(*behind.event, device_.time_limit(), item.stop.get()));
+    static_cast<void>(outcome(*behind.event, device_.time_limit(), item.stop));
   });
   return status;
 }
@@ -144,7 +146,7 @@ Result<EventShare> DeviceQueue::record() {
 
 Status DeviceQueue::drain() {
   TENON_ASSIGN(const EventShare event, record());
-  std::atomic<uint32_t>* const stop = at_hand_->stop.get();
+  std::atomic<uint32_t>* const stop = at_hand_->stop;
   const auto begin = std::chrono::steady_clock::now();
   // A loop that the host walks is one piece of work, however short its steps are.
   const int64_t limit = device_.time_limit();
@@ -178,7 +180,7 @@ void DeviceQueue::post_completion(const std::shared_ptr<WorkItem>& item, Status 
   }
 }
 
-void DeviceQueue::finish(const std::shared_ptr<WorkItem>& item, Status given) {
+void DeviceQueue::finish(const std::shared_ptr<WorkItem>& item, Status given, bool completed) {
   // Work given from within `done` may be done at once (is_done), which looks at the work before it.
   struct Heard {
     DeviceQueue& queue;
@@ -192,7 +194,7 @@ void DeviceQueue::finish(const std::shared_ptr<WorkItem>& item, Status given) {
   for_each_other(
       [&](uint32_t other, WorkProgress& progress) { progress.await_heard(item->after.of(other)); });
   if (item->event != nullptr) {
-    Status status = outcome(*item->event, device_.time_limit(), item->stop.get());
+    Status status = completed ? Status() : outcome(*item->event, device_.time_limit(), item->stop);
     progress().done(item->serial);
     item->event = nullptr;
     if (given.ok()) given = std::move(status);
@@ -265,7 +267,7 @@ void DeviceQueue::call_is_late() {
   if (waits_for_others() && device_.lost().ok()) return watchdog_->extend(device_.time_limit());
   const std::shared_ptr<WorkItem> item = at_hand_;
   const Status why = overrun(
-      item->stop.get(), [this](int64_t nanoseconds) { return watchdog_->await_end(nanoseconds); });
+      item->stop, [this](int64_t nanoseconds) { return watchdog_->await_end(nanoseconds); });
   if (!watchdog_->abandon()) return;
   // The worker is lost with the device: waiters get the error from this thread.
   post_completion(item, why);

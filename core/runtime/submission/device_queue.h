@@ -33,7 +33,8 @@ using Done = std::function<void(const Status&)>;
 struct WorkItem {
   Work work;
   Done done;
-  std::shared_ptr<std::atomic<uint32_t>> stop;  ///< Raised when the time limit has passed.
+  /// Raised when the time limit has passed; may be null. Lives as long as the item.
+  std::atomic<uint32_t>* stop = nullptr;
   /// Work of other queues that must complete first.
   WorkMarks after;
   int64_t serial = 0;
@@ -69,7 +70,7 @@ class DeviceQueue {
   WorkPosition post(const std::shared_ptr<WorkItem>& item);
   /// The worker's turn, taken by another thread.
   struct InlineTurn {
-    std::unique_ptr<Worker::InlineSlot> slot;
+    Worker::InlineSlot slot;
     WorkPosition position;
   };
   /// Takes the worker's turn if the worker is idle. Empty under a time limit: only a thread of the
@@ -87,13 +88,23 @@ class DeviceQueue {
   /// Calls the backend for the current work, under the watchdog.
   template <class Call>
   std::invoke_result_t<Call, backend::Device&> watched(const Call& call) {
-    TENON_ASSIGN(const OpenDevice::Share device, device_.use());
+    TENON_ASSIGN(const OpenDevice::Share device, share());
     return watched_call([&] { return guarded(device_.name(), [&] { return call(*device); }); });
   }
   /// Waits until all submitted work has completed, within the time limit of the current work.
   Status drain();
 
  private:
+  /// The device, for calls of the current work.
+  Result<OpenDevice::Share> share() {
+    // Under a time limit the worker may be abandoned in a call, and then has nothing of its own.
+    if (watchdog_) return device_.use();
+    TENON_TRY(device_.lost());
+    if (share_ == nullptr) {
+      TENON_ASSIGN(share_, device_.use());
+    }
+    return share_;
+  }
   template <class Call>
   std::invoke_result_t<Call> watched_call(const Call& call) {
     if (!watchdog_) return call();
@@ -129,7 +140,8 @@ class DeviceQueue {
   bool is_done(const WorkItem& item);
   /// Posts `item` to the thread that waits for completion.
   void post_completion(const std::shared_ptr<WorkItem>& item, Status given);
-  void finish(const std::shared_ptr<WorkItem>& item, Status given);
+  /// `completed`: whether its event is known to have happened without an error.
+  void finish(const std::shared_ptr<WorkItem>& item, Status given, bool completed = false);
   /// The outcome of `event`, within `limit` nanoseconds if that is positive.
   Status outcome(const OwnedEvent& event, int64_t limit, std::atomic<uint32_t>* stop);
   /// Handles work that exceeded its time: raises its stop flag and aborts it. `ends(nanoseconds)`
@@ -148,7 +160,8 @@ class DeviceQueue {
 
   // Written by the worker; the watchdog reads it during a call.
   std::shared_ptr<WorkItem> at_hand_;
-  int64_t taken_ = 0;  // Nanoseconds that its calls have taken so far.
+  int64_t taken_ = 0;        // Nanoseconds that its calls have taken so far.
+  OpenDevice::Share share_;  // While it is being given.
   // By queue, the last work that this queue waits for.
   std::array<std::atomic<int64_t>, kMostQueues> waited_ = {};
   // Submitted work that has not completed yet.

@@ -16,6 +16,7 @@ Result<std::unique_ptr<OpenDevice>> OpenDevice::open(std::shared_ptr<backend::Ba
 
 Status OpenDevice::lost() const {
   TENON_TRY(birth_.check());
+  if (!is_lost_) return {};
   const std::lock_guard lock(mutex_);
   return lost_;
 }
@@ -39,6 +40,7 @@ Status OpenDevice::lose(Status why, bool by_host) {
     if (!lost_.ok()) return lost_;
     lost_ = std::move(why);
     given_up_ = by_host;
+    is_lost_ = true;
     session_->set_lost();
     last = std::move(device_);
   }
@@ -47,10 +49,7 @@ Status OpenDevice::lose(Status why, bool by_host) {
 }
 
 void OpenDevice::await_quiescence(const std::shared_ptr<const void>& work) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!given_up_) return;
-  }
+  if (!given_up_) return;
   if (stages()) return session_->keep_until_closed(work);
   // Viewers of its memory keep it open, and may wait for this very work. From now on host memory
   // that it touches is kept; it has had time to end its work.

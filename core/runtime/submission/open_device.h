@@ -76,8 +76,9 @@ class OpenDevice {
   const std::shared_ptr<std::atomic<int>> views_ = std::make_shared<std::atomic<int>>(0);
   mutable std::mutex mutex_;
   Status lost_;
-  bool given_up_ = false;  // The host abandoned the device, which may still run.
-  Share device_;           // Null once it is lost.
+  std::atomic<bool> is_lost_ = false;   // Set once `lost_` says why.
+  std::atomic<bool> given_up_ = false;  // The host abandoned the device, which may still run.
+  Share device_;                        // Null once it is lost.
 };
 
 }  // namespace tenon::runtime

@@ -32,22 +32,23 @@ std::deque<Worker::Work> Worker::abandon() {
   return std::exchange(work_, {});
 }
 
-std::unique_ptr<Worker::InlineSlot> Worker::claim() {
+std::optional<Worker::InlineSlot> Worker::claim() {
   const std::lock_guard lock(mutex_);
-  if (busy_ || abandoned_ || ending_ || !work_.empty()) return nullptr;
-  auto claim = std::make_unique<InlineSlot>(*this);
+  if (busy_ || abandoned_ || ending_ || !work_.empty()) return {};
   busy_ = true;
-  return claim;
+  return InlineSlot(*this);
 }
 
-Worker::InlineSlot::~InlineSlot() {
+void Worker::InlineSlot::reset() {
+  Worker* const worker = std::exchange(worker_, nullptr);
+  if (worker == nullptr) return;
   bool awaited = false;
   {
-    const std::lock_guard lock(worker_.mutex_);
-    worker_.busy_ = false;
-    awaited = worker_.ending_ || !worker_.work_.empty();
+    const std::lock_guard lock(worker->mutex_);
+    worker->busy_ = false;
+    awaited = worker->ending_ || !worker->work_.empty();
   }
-  if (awaited) worker_.added_.notify_all();
+  if (awaited) worker->added_.notify_all();
 }
 
 void Worker::run() {

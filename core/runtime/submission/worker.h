@@ -8,9 +8,10 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
-#include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <utility>
 
 namespace tenon::runtime {
 
@@ -29,16 +30,18 @@ class Worker {
   /// While a slot lives, the thread begins no work: the slot's owner works in its place.
   class InlineSlot {
    public:
-    explicit InlineSlot(Worker& worker) : worker_(worker) {}
-    ~InlineSlot();
-    InlineSlot(const InlineSlot&) = delete;
-    InlineSlot& operator=(const InlineSlot&) = delete;
+    explicit InlineSlot(Worker& worker) : worker_(&worker) {}
+    ~InlineSlot() { reset(); }
+    InlineSlot(InlineSlot&& other) noexcept : worker_(std::exchange(other.worker_, nullptr)) {}
+    InlineSlot& operator=(InlineSlot&&) = delete;
+    /// Gives the slot back.
+    void reset();
 
    private:
-    Worker& worker_;
+    Worker* worker_;
   };
-  /// Takes the slot; null if the thread is busy or has work queued.
-  std::unique_ptr<InlineSlot> claim();
+  /// Takes the slot; nothing if the thread is busy or has work queued.
+  std::optional<InlineSlot> claim();
   /// Abandons the thread in its current work, for good. Returns the work that has not begun.
   std::deque<Work> abandon();
   bool is_this_thread() const { return thread_.get_id() == std::this_thread::get_id(); }

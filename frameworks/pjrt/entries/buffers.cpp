@@ -14,7 +14,7 @@ PJRT_Buffer* make_buffer(std::shared_ptr<ClientState> client, PJRT_Memory* memor
   auto made = std::make_unique<PJRT_Buffer>();
   made->client = std::move(client);
   made->memory = memory;
-  made->order = row_major_order(buffer->shape().dims().size());
+  made->set_rank(buffer->shape().dims().size());
   made->buffer = std::move(buffer);
   return made.release();
 }
@@ -156,8 +156,10 @@ Status memory_layout(PJRT_Buffer_GetMemoryLayout_Args& args) {
   args.layout.struct_size = sizeof(PJRT_Buffer_MemoryLayout);
   args.layout.type = PJRT_Buffer_MemoryLayout_Type_Tiled;
   args.layout.tiled.struct_size = sizeof(PJRT_Buffer_MemoryLayout_Tiled);
-  args.layout.tiled.minor_to_major = args.buffer->order.data();
-  args.layout.tiled.minor_to_major_size = args.buffer->order.size();
+  const size_t rank = args.buffer->buffer->shape().dims().size();
+  const int64_t* const shared = shared_row_major_order(rank);
+  args.layout.tiled.minor_to_major = shared != nullptr ? shared : args.buffer->order.data();
+  args.layout.tiled.minor_to_major_size = rank;
   return {};
 }
 

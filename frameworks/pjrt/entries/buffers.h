@@ -2,13 +2,21 @@
 #pragma once
 
 #include "frameworks/pjrt/objects.h"
+#include "frameworks/pjrt/types.h"
 
 struct PJRT_Buffer {
   std::shared_ptr<tenon::pjrt::ClientState> client;
   PJRT_Memory* memory = nullptr;
-  std::vector<int64_t> order;  ///< Dimensions from minor to major: the layout.
+  /// Dimensions from minor to major, the layout, of a rank for which they are not shared.
+  tenon::Dims order;
   tenon::runtime::BufferPtr buffer;
 
+  /// Before it is given to the caller.
+  void set_rank(size_t rank) {
+    if (tenon::pjrt::shared_row_major_order(rank) == nullptr) {
+      order = tenon::pjrt::row_major_order(rank);
+    }
+  }
   PJRT_Device* device() const { return tenon::pjrt::unwrap(memory).device; }
 };
 

@@ -36,16 +36,20 @@ Result<ExecutionArguments> arguments_of(const PJRT_LoadedExecutable_Execute_Args
                             executable.program().parameters.size());
   }
   const std::span<PJRT_Buffer* const> handles(args.argument_lists[0], args.num_args);
-  const std::vector<bool> is_given = executable.donated_parameters(arguments.options);
+  const bool donates = !executable.program().donated.empty();
+  const std::vector<bool> is_given =
+      donates ? executable.donated_parameters(arguments.options) : std::vector<bool>();
   // The runtime sees copies of arguments in other memory, so a buffer that is donated twice is
   // detected here.
-  const size_t twice = runtime::first_donated_twice<PJRT_Buffer*>(handles, is_given);
+  const size_t twice =
+      donates ? runtime::first_donated_twice<PJRT_Buffer*>(handles, is_given) : args.num_args;
+  arguments.buffers.reserve(args.num_args);
   for (size_t i = 0; i < args.num_args; ++i) {
     const PJRT_Buffer* given = handles[i];
     if (given == nullptr) return invalid_argument("argument {} is null", i);
     runtime::BufferPtr buffer = given->buffer;
     if (buffer->memory_kind() != runtime::MemoryKind::kDevice) {
-      if (is_given[i]) {
+      if (donates && is_given[i]) {
         if (i == twice) {
           return invalid_argument("{}: argument {} is donated and passed twice",
                                   executable.program().name, i);
@@ -76,7 +80,7 @@ struct MovedResult {
 Result<std::vector<MovedResult>> moved_results(const Signature& results,
                                                const runtime::Executable& executable) {
   std::vector<MovedResult> moved;
-  const std::vector<Shape> shapes = executable.results();
+  const std::vector<Shape>& shapes = executable.results();
   const std::shared_ptr<runtime::Device>& device = executable.device();
   for (size_t r = 0; r < shapes.size(); ++r) {
     const runtime::MemoryKind kind = results.memory[r];
@@ -145,11 +149,12 @@ Status execute(PJRT_LoadedExecutable_Execute_Args& args) {
   TENON_ASSIGN(ExecutionArguments arguments, arguments_of(args, *executable));
   // Handles and memory are allocated first: after the arguments are taken, no allocation may fail.
   std::vector<std::unique_ptr<PJRT_Buffer>> outputs;
+  outputs.reserve(state.results.memory.size());
   for (const runtime::MemoryKind kind : state.results.memory) {
     PJRT_Memory* const memory = state.device->memories[static_cast<size_t>(kind)];
     outputs.push_back(
         std::make_unique<PJRT_Buffer>(PJRT_Buffer{state.client, memory, {}, nullptr}));
-    outputs.back()->order = row_major_order(state.results.ranks[outputs.size() - 1]);
+    outputs.back()->set_rank(state.results.ranks[outputs.size() - 1]);
   }
   auto event = std::make_unique<PJRT_Event>(PJRT_Event{runtime::Event::ready()});
   TENON_ASSIGN(std::vector<MovedResult> moved, moved_results(state.results, *executable));

@@ -187,5 +187,24 @@ TEST(NativeTiles, SizesThatWasteLittle) {
   }
 }
 
+// Twelve of 16 registers of 32 bytes hold sums, in rows of two: 49 rows are two tiles of 25, of 5
+// rows of registers each; of 32 wide registers 7 rows at a time divide them.
+TEST(NativeTiles, RowsThatNarrowRegistersHold) {
+  const auto module =
+      imported(dot("49x64xf32", "64x64xf32", "49x64xf32", "contracting_dims = [1] x [0]"));
+  const auto rows_of = [&](int64_t vector_bytes) {
+    hlo::LowerOptions options;
+    options.tuning = tuned({{"tiled-dot", 1}});
+    options.limits = native_limits();
+    options.limits.vector_bytes = vector_bytes;
+    const auto program = hlo::compile_to_program(*module, options);
+    EXPECT_TRUE(program) << program.error().to_string();
+    const kernel::Node* const product = contract_of(program->kernels.back());
+    return product == nullptr ? 0 : product->extents[0];
+  };
+  EXPECT_EQ(rows_of(64), 49);
+  EXPECT_EQ(rows_of(32), 25);
+}
+
 }  // namespace
 }  // namespace tenon::conformance
