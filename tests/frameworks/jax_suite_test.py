@@ -45,10 +45,10 @@ def test_fails_everywhere():
 """
 
 EXPECTED = """\
-| file | pass on the CPU | pass on interp too | fail | skip |
-|---|---|---|---|---|
-| tiny | 6 | 3 | 3 | 0 |
-| all | 6 | 3 (50.00 %) | 3 | 0 |
+| file | pass on the CPU | pass on interp too | of those | fail | skip |
+|---|---|---|---|---|---|
+| tiny | 6 | 3 | 50.00 % | 3 | 0 |
+| all | 6 | 3 | 50.00 % | 3 | 0 |
 
 | cause | tests | for example |
 |---|---|---|
@@ -56,6 +56,8 @@ EXPECTED = """\
 | no rule for some_p | 1 | `tests/tiny_test.py::test_without_rule` |
 | crashed | 1 | `tests/tiny_test.py::test_that_ends_the_process` |
 """
+REPAIRED = EXPECTED.replace("| 3 | 50.00 % | 3 |", "| 4 | 66.67 % | 2 |").replace(
+    "| numbers | 1 | `tests/tiny_test.py::test_differs` |\n", "")
 
 
 def run(tree: pathlib.Path, *more: str) -> subprocess.CompletedProcess:
@@ -82,10 +84,18 @@ def main() -> int:
         first = run(tree)
         (tree / "tests/tiny_test.py").write_text("raise RuntimeError('it is not run again')\n")
         again = run(tree)
+        other_flags = run(tree, "--x64")
         unknown = run(tree, "none")
+        (tree / "tests/tiny_test.py").write_text(TESTS.replace("1.0 * on_device", "0.0"))
+        repaired = run(tree, "--retry")
+        cpu_last = run(tree, "--cpu-last", "--out", str(tree / "other"))
+        texts = (tree / "out/failures.txt").read_text()
         for name, good, got in [("table", first.stdout == EXPECTED, first), ("continued", again.stdout == EXPECTED, again),
                                 ("unknown file", unknown.returncode == 2 and "no tests/none_test.py" in unknown.stderr,
-                                 unknown)]:
+                                 unknown),
+                                ("other flags", other_flags.returncode == 2 and "--x64" in other_flags.stderr, other_flags),
+                                ("repaired", repaired.stdout == REPAIRED and "ended with 3" in texts, repaired),
+                                ("CPU last", cpu_last.stdout == REPAIRED, cpu_last)]:
             failed += not good
             print(f"{'PASS' if good else 'FAIL'} jax_suite {name}" + ("" if good else f": {got.stdout}{got.stderr}"))
     return 1 if failed else 0
