@@ -105,6 +105,19 @@ bool is_of_xla(std::string_view name) {
          std::ranges::find(kBuildOptionsOfXla, name) != std::ranges::end(kBuildOptionsOfXla);
 }
 
+// Some of these that programs set and that are booleans: a text that is none is a mistake.
+Status check_value_of_xla(std::string_view name, const std::optional<std::string>& text) {
+  static constexpr std::string_view kBooleans[] = {
+      "xla_embed_ir_in_executable", "xla_allow_excess_precision", "xla_cpu_enable_fast_math",
+      "xla_dump_hlo_as_text", "xla_dump_hlo_as_proto"};
+  static constexpr std::string_view kValues[] = {"true", "True", "false", "False", "1", "0"};
+  if (!text || std::ranges::find(kBooleans, name) == std::ranges::end(kBooleans) ||
+      std::ranges::find(kValues, *text) != std::ranges::end(kValues)) {
+    return {};
+  }
+  return invalid_argument("While setting option {}, '{}' is not a valid bool value.", name, *text);
+}
+
 // An option of the map that the user set.
 struct Override {
   std::string name;
@@ -137,7 +150,7 @@ Override read_entry(Message entry) {
 
 Status apply(const Override& given, PjrtCompileOptions& read) {
   const std::string& name = given.name;
-  if (is_of_xla(name)) return {};
+  if (is_of_xla(name)) return check_value_of_xla(name, given.text);
   if (name == "tenon_disable_rules") {
     if (!given.text) return invalid_argument("compiler option '{}' must be a text", name);
     for (const auto rule : std::views::split(*given.text, ',')) {

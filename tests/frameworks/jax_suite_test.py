@@ -40,15 +40,19 @@ def test_that_ends_the_process():
 def test_after_the_crash():
     pass
 
+def test_of_two_devices():
+    if on_device and len(jax.devices()) < 2:
+        pytest.skip("Test requires 2 global devices and found 1.")
+
 def test_fails_everywhere():
     assert False
 """
 
 EXPECTED = """\
-| file | pass on the CPU | pass on interp too | of those | fail | skip |
-|---|---|---|---|---|---|
-| tiny | 6 | 3 | 50.00 % | 3 | 0 |
-| all | 6 | 3 | 50.00 % | 3 | 0 |
+| file | pass on the CPU | want several devices | pass on interp too | of the rest | fail | skip |
+|---|---|---|---|---|---|---|
+| tiny | 7 | 1 | 3 | 50.00 % | 3 | 0 |
+| all | 7 | 1 | 3 | 50.00 % | 3 | 0 |
 
 | cause | tests | for example |
 |---|---|---|
@@ -88,6 +92,7 @@ def main() -> int:
         unknown = run(tree, "none")
         (tree / "tests/tiny_test.py").write_text(TESTS.replace("1.0 * on_device", "0.0"))
         repaired = run(tree, "--retry")
+        several = run(tree, "--devices", "2")
         cpu_last = run(tree, "--cpu-last", "--out", str(tree / "other"))
         texts = (tree / "out/failures.txt").read_text()
         for name, good, got in [("table", first.stdout == EXPECTED, first), ("continued", again.stdout == EXPECTED, again),
@@ -95,6 +100,7 @@ def main() -> int:
                                  unknown),
                                 ("other flags", other_flags.returncode == 2 and "--x64" in other_flags.stderr, other_flags),
                                 ("repaired", repaired.stdout == REPAIRED and "ended with 3" in texts, repaired),
+                                ("several devices", "| 7 | 0 | 5 | 71.43 % | 2 | 0 |" in several.stdout, several),
                                 ("CPU last", cpu_last.stdout == REPAIRED, cpu_last)]:
             failed += not good
             print(f"{'PASS' if good else 'FAIL'} jax_suite {name}" + ("" if good else f": {got.stdout}{got.stderr}"))

@@ -151,6 +151,8 @@ def test_compiler_options_of_xla_have_no_effect():
     options = {"xla_embed_ir_in_executable": True, "xla_dump_max_hlo_modules": 200, "optimization_level": 1,
                "xla_gpu_auto_spmd_partitioning_memory_budget_ratio": 0.5}
     assert float(jax.jit(lambda x: x + 1, compiler_options=options)(1.0)) == 2
+    with pytest.raises(jax.errors.JaxRuntimeError, match="is not a valid bool value"):
+        jax.jit(lambda x: x + 1, compiler_options={"xla_embed_ir_in_executable": "yes, please"})(1.0)
 
 
 def test_strict_option():
