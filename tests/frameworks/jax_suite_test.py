@@ -93,6 +93,7 @@ def main() -> int:
         (tree / "tests/tiny_test.py").write_text(TESTS.replace("1.0 * on_device", "0.0"))
         repaired = run(tree, "--retry")
         several = run(tree, "--devices", "2")
+        sample = run(tree, "--cpu-last", "--sample", "2", "--out", str(tree / "other"))
         cpu_last = run(tree, "--cpu-last", "--out", str(tree / "other"))
         texts = (tree / "out/failures.txt").read_text()
         for name, good, got in [("table", first.stdout == EXPECTED, first), ("continued", again.stdout == EXPECTED, again),
@@ -101,6 +102,7 @@ def main() -> int:
                                 ("other flags", other_flags.returncode == 2 and "--x64" in other_flags.stderr, other_flags),
                                 ("repaired", repaired.stdout == REPAIRED and "ended with 3" in texts, repaired),
                                 ("several devices", "| 7 | 0 | 5 | 71.43 % | 2 | 0 |" in several.stdout, several),
+                                ("sample", "| all | 4 | 1 | 1 | 33.33 % | 2 | 0 |" in sample.stdout, sample),
                                 ("CPU last", cpu_last.stdout == REPAIRED, cpu_last)]:
             failed += not good
             print(f"{'PASS' if good else 'FAIL'} jax_suite {name}" + ("" if good else f": {got.stdout}{got.stderr}"))
