@@ -15,13 +15,14 @@ def install() -> None:
     device_of_jax = array.ArrayImpl.__dlpack_device__
 
     def dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        if not _is_lent(self):
+        if not _is_of_platform(self):
             return of_jax(self, stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
         return of_jax(_on_cpu(self), max_version=max_version, dl_device=dl_device, copy=copy)
 
     def dlpack_device(self):
-        if not _is_lent(self):
+        if not _is_of_platform(self):
             return device_of_jax(self)
+        _check_memory(self)
         from jax._src.dlpack import DLDeviceType
 
         return DLDeviceType.kDLCPU, 0
@@ -30,16 +31,22 @@ def install() -> None:
     array.ArrayImpl.__dlpack_device__ = dlpack_device
 
 
-def _is_lent(x) -> bool:
+def _is_of_platform(x) -> bool:
     devices = x.sharding.device_set
-    return len(devices) == 1 and all(device.platform == ffi.PLATFORM and
-                                     getattr(device, "host_visible", "no") == "yes" for device in devices)
+    return len(devices) == 1 and all(device.platform == ffi.PLATFORM for device in devices)
+
+
+def _check_memory(x) -> None:
+    [device] = x.sharding.device_set
+    if getattr(device, "host_visible", "no") != "yes":
+        raise BufferError(f"the memory of {device} is the device's own: no DLPack device has it; np.asarray copies")
 
 
 def _on_cpu(x):
     import jax
     import numpy as np
 
+    _check_memory(x)
     # JAX's CPU reads an aligned array of numpy's in place, which np.asarray is too.
     with jax.enable_x64(True):
         return jax.device_put(np.asarray(x), jax.local_devices(backend="cpu")[0])
