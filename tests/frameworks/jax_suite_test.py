@@ -88,6 +88,7 @@ def main() -> int:
         first = run(tree)
         (tree / "tests/tiny_test.py").write_text("raise RuntimeError('it is not run again')\n")
         again = run(tree)
+        reported = run(tree, "--report")
         other_flags = run(tree, "--x64")
         unknown = run(tree, "none")
         (tree / "tests/tiny_test.py").write_text(TESTS.replace("1.0 * on_device", "0.0"))
@@ -99,6 +100,7 @@ def main() -> int:
         for name, good, got in [("table", first.stdout == EXPECTED, first), ("continued", again.stdout == EXPECTED, again),
                                 ("unknown file", unknown.returncode == 2 and "no tests/none_test.py" in unknown.stderr,
                                  unknown),
+                                ("report", reported.stdout == EXPECTED, reported),
                                 ("other flags", other_flags.returncode == 2 and "--x64" in other_flags.stderr, other_flags),
                                 ("repaired", repaired.stdout == REPAIRED and "ended with 3" in texts, repaired),
                                 ("several devices", "| 7 | 0 | 5 | 71.43 % | 2 | 0 |" in several.stdout, several),
