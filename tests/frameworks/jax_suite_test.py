@@ -60,6 +60,7 @@ EXPECTED = """\
 | no rule for some_p | 1 | `tests/tiny_test.py::test_without_rule` |
 | crashed | 1 | `tests/tiny_test.py::test_that_ends_the_process` |
 """
+REPAIRED_TESTS = TESTS.replace("1.0 * on_device", "0.0")
 REPAIRED = EXPECTED.replace("| 3 | 50.00 % | 3 |", "| 4 | 66.67 % | 2 |").replace(
     "| numbers | 1 | `tests/tiny_test.py::test_differs` |\n", "")
 
@@ -91,7 +92,7 @@ def main() -> int:
         reported = run(tree, "--report")
         other_flags = run(tree, "--x64")
         unknown = run(tree, "none")
-        (tree / "tests/tiny_test.py").write_text(TESTS.replace("1.0 * on_device", "0.0"))
+        (tree / "tests/tiny_test.py").write_text(REPAIRED_TESTS)
         repaired = run(tree, "--retry")
         several = run(tree, "--devices", "2")
         sample = run(tree, "--cpu-last", "--sample", "2", "--out", str(tree / "other"))
