@@ -3,6 +3,7 @@
 JAX_SUITE_LOG      the file of outcomes, a JSON object a line: begun, then the outcome
 JAX_SUITE_DONE     a file of test names, one a line, that are not run
 JAX_SUITE_ONLY     the same, of those that are run alone
+JAX_SUITE_SAMPLE   N: every N-th test
 JAX_SUITE_TREE     the tree of JAX's sources, for modules of jax._src that are not installed
 JAX_SUITE_COUNTS_AS  the platform that the tests take the device for
 """
@@ -36,6 +37,8 @@ def pytest_configure(config):
 
 def pytest_collection_modifyitems(config, items):
     done, only = _names("JAX_SUITE_DONE"), _names("JAX_SUITE_ONLY")
+    if only is None:
+        items[:] = items[::int(os.environ.get("JAX_SUITE_SAMPLE", "1"))]
     items[:] = [each for each in items
                 if (done is None or each.nodeid not in done) and (only is None or each.nodeid in only)]
 

@@ -1,5 +1,6 @@
 #include "frameworks/pjrt/compile_options.h"
 
+#include <algorithm>
 #include <protozero/pbf_reader.hpp>
 #include <ranges>
 
@@ -95,21 +96,47 @@ Status read_build_options(Message options, PjrtCompileOptions& read) {
   return {};
 }
 
-// An entry of the map of options that the user set.
-Status read_override(Message entry, PjrtCompileOptions& read) {
+// Options of XLA (DebugOptions, ExecutableBuildOptions) that programs for several platforms set.
+bool is_of_xla(std::string_view name) {
+  static constexpr std::string_view kBuildOptionsOfXla[] = {
+      "exec_time_optimization_effort", "memory_fitting_effort", "optimization_level",
+      "memory_fitting_level"};
+  return name.starts_with("xla_") ||
+         std::ranges::find(kBuildOptionsOfXla, name) != std::ranges::end(kBuildOptionsOfXla);
+}
+
+// Some of these that programs set and that are booleans: a text that is none is a mistake.
+Status check_value_of_xla(std::string_view name, const std::optional<std::string>& text) {
+  static constexpr std::string_view kBooleans[] = {
+      "xla_embed_ir_in_executable", "xla_allow_excess_precision", "xla_cpu_enable_fast_math",
+      "xla_dump_hlo_as_text", "xla_dump_hlo_as_proto"};
+  static constexpr std::string_view kValues[] = {"true", "True", "false", "False", "1", "0"};
+  if (!text || std::ranges::find(kBooleans, name) == std::ranges::end(kBooleans) ||
+      std::ranges::find(kValues, *text) != std::ranges::end(kValues)) {
+    return {};
+  }
+  return invalid_argument("While setting option {}, '{}' is not a valid bool value.", name, *text);
+}
+
+// An option of the map that the user set.
+struct Override {
   std::string name;
   std::optional<bool> flag;
   std::optional<std::string> text;
+};
+
+Override read_entry(Message entry) {
+  Override read;
   while (entry.next()) {
     if (entry.tag_and_type() == delimited(kKey)) {
-      name = entry.get_string();
+      read.name = entry.get_string();
     } else if (entry.tag_and_type() == delimited(kValue)) {
       Message value = entry.get_message();
       while (value.next()) {
         if (value.tag_and_type() == varint(kBoolValue)) {
-          flag = value.get_bool();
+          read.flag = value.get_bool();
         } else if (value.tag_and_type() == delimited(kStringValue)) {
-          text = value.get_string();
+          read.text = value.get_string();
         } else {
           value.skip();
         }
@@ -118,9 +145,15 @@ Status read_override(Message entry, PjrtCompileOptions& read) {
       entry.skip();
     }
   }
+  return read;
+}
+
+Status apply(const Override& given, PjrtCompileOptions& read) {
+  const std::string& name = given.name;
+  if (is_of_xla(name)) return check_value_of_xla(name, given.text);
   if (name == "tenon_disable_rules") {
-    if (!text) return invalid_argument("compiler option '{}' must be a text", name);
-    for (const auto rule : std::views::split(*text, ',')) {
+    if (!given.text) return invalid_argument("compiler option '{}' must be a text", name);
+    for (const auto rule : std::views::split(*given.text, ',')) {
       read.compile.rewrites.disabled.emplace_back(rule.begin(), rule.end());
     }
     return {};
@@ -128,14 +161,14 @@ Status read_override(Message entry, PjrtCompileOptions& read) {
   bool* const option = name == "tenon_strict"        ? &read.compile.strict
                        : name == "tenon_native_math" ? &read.compile.native_math
                                                      : nullptr;
-  if (option == nullptr) {
+  if (option == nullptr) {  // Programs look for XLA's words.
     return invalid_argument(
-        "there is no compiler option '{}'; there are tenon_strict, tenon_native_math and "
-        "tenon_disable_rules",
+        "No such compile option: '{}'; there are tenon_strict, tenon_native_math and "
+        "tenon_disable_rules, and those of XLA (xla_...), which have no effect",
         name);
   }
-  if (!flag) return invalid_argument("compiler option '{}' must be true or false", name);
-  *option = *flag;
+  if (!given.flag) return invalid_argument("compiler option '{}' must be true or false", name);
+  *option = *given.flag;
   return {};
 }
 
@@ -154,7 +187,7 @@ Result<PjrtCompileOptions> read_all(std::string_view bytes) {
         TENON_TRY(read_build_options(message.get_message(), read));
         break;
       case delimited(kOverrides):
-        TENON_TRY(read_override(message.get_message(), read));
+        TENON_TRY(apply(read_entry(message.get_message()), read));
         break;
       default:
         message.skip();

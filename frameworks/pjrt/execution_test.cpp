@@ -270,8 +270,10 @@ TEST(Compile, Refusals) {
             "partitioned yet");
   EXPECT_EQ(options("\x10\x01"), "12: arguments in a tuple are not supported");
   EXPECT_EQ(options("\x3a\x0b\x0a\x05speed\x12\x02\x10\x01"),
-            "3: there is no compiler option 'speed'; there are tenon_strict, tenon_native_math and "
-            "tenon_disable_rules");
+            "3: No such compile option: 'speed'; there are tenon_strict, tenon_native_math and "
+            "tenon_disable_rules, and those of XLA (xla_...), which have no effect");
+  EXPECT_EQ(options("\x3a\x0b\x0a\x05xla_a\x12\x02\x10\x01"), "");
+  destroy(std::exchange(none, nullptr));
   const auto disable = [](const std::string& rules) {
     const std::string key = "tenon_disable_rules";
     const std::string value = {'\x0a', static_cast<char>(rules.size())};
@@ -340,7 +342,7 @@ TEST(Compile, OptionsInAnyWireType) {
     for (std::string bytes : in_each_wire_type(path.back())) {
       for (size_t i = path.size() - 1; i-- > 0;) bytes = field(path[i], bytes);
       const std::string error = options(bytes);
-      EXPECT_TRUE(error == read || error.starts_with("3: there is no compiler option ''")) << error;
+      EXPECT_TRUE(error == read || error.starts_with("3: No such compile option: ''")) << error;
     }
   }
 }

@@ -197,6 +197,13 @@ std::string ModulePrinter::dictionary(const Instruction& op, std::vector<AttrKey
     const bool unit = spec->kind == AttrKind::kUnit && !hlo_;
     add(attr_key_name(key), unit ? "" : attribute_text(*spec, value, form_));
   }
+  // StableHLO wants both layouts or none, of no operands or results too.
+  if (op.code() == OpCode::kCustomCall && !hlo_) {
+    const bool of_operands = op.attribute(AttrKey::operand_layouts) != nullptr;
+    const bool of_results = op.attribute(AttrKey::result_layouts) != nullptr;
+    if (of_operands && !of_results) add(attr_key_name(AttrKey::result_layouts), "[]");
+    if (of_results && !of_operands) add(attr_key_name(AttrKey::operand_layouts), "[]");
+  }
   if (!op.discardable().empty()) {
     const std::string rest = dict_text(op.discardable(), form_);
     if (!text.empty()) text += ", ";

@@ -126,6 +126,21 @@ TEST(Printer, OneInstructionAlone) {
             "%0 = stablehlo.constant dense<1.0> : tensor<f32>\n");
 }
 
+// MLIR refuses layouts of one kind alone, even where the other has none.
+TEST(Printer, LayoutsOfACallWithoutResults) {
+  const auto module = read(R"(
+func.func @main(%x: tensor<f32>) {
+  stablehlo.custom_call @sink(%x) {operand_layouts = [dense<> : tensor<0xindex>], result_layouts = []} : (tensor<f32>) -> ()
+  return
+})");
+  ASSERT_TRUE(module);
+  const std::string text = print_module(*module, {.form = TextForm::kStableHlo});
+  EXPECT_NE(text.find("operand_layouts = [dense<> : tensor<0xindex>], result_layouts = []"),
+            std::string::npos)
+      << text;
+  testing::expect_round_trip(*module);
+}
+
 TEST(Printer, NamesAndTextsThatNeedQuotes) {
   const auto module = read(R"(
 module @"a b" attributes {"k \22" = "v\0A\\"} {

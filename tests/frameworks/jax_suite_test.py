@@ -40,15 +40,19 @@ def test_that_ends_the_process():
 def test_after_the_crash():
     pass
 
+def test_of_two_devices():
+    if on_device and len(jax.devices()) < 2:
+        pytest.skip("Test requires 2 global devices and found 1.")
+
 def test_fails_everywhere():
     assert False
 """
 
 EXPECTED = """\
-| file | pass on the CPU | pass on interp too | fail | skip |
-|---|---|---|---|---|
-| tiny | 6 | 3 | 3 | 0 |
-| all | 6 | 3 (50.00 %) | 3 | 0 |
+| file | pass on the CPU | want several devices | pass on interp too | of the rest | fail | skip |
+|---|---|---|---|---|---|---|
+| tiny | 7 | 1 | 3 | 50.00 % | 3 | 0 |
+| all | 7 | 1 | 3 | 50.00 % | 3 | 0 |
 
 | cause | tests | for example |
 |---|---|---|
@@ -56,6 +60,9 @@ EXPECTED = """\
 | no rule for some_p | 1 | `tests/tiny_test.py::test_without_rule` |
 | crashed | 1 | `tests/tiny_test.py::test_that_ends_the_process` |
 """
+REPAIRED_TESTS = TESTS.replace("1.0 * on_device", "0.0")
+REPAIRED = EXPECTED.replace("| 3 | 50.00 % | 3 |", "| 4 | 66.67 % | 2 |").replace(
+    "| numbers | 1 | `tests/tiny_test.py::test_differs` |\n", "")
 
 
 def run(tree: pathlib.Path, *more: str) -> subprocess.CompletedProcess:
@@ -82,10 +89,24 @@ def main() -> int:
         first = run(tree)
         (tree / "tests/tiny_test.py").write_text("raise RuntimeError('it is not run again')\n")
         again = run(tree)
+        reported = run(tree, "--report")
+        other_flags = run(tree, "--x64")
         unknown = run(tree, "none")
+        (tree / "tests/tiny_test.py").write_text(REPAIRED_TESTS)
+        repaired = run(tree, "--retry")
+        several = run(tree, "--devices", "2")
+        sample = run(tree, "--cpu-last", "--sample", "2", "--out", str(tree / "other"))
+        cpu_last = run(tree, "--cpu-last", "--out", str(tree / "other"))
+        texts = (tree / "out/failures.txt").read_text()
         for name, good, got in [("table", first.stdout == EXPECTED, first), ("continued", again.stdout == EXPECTED, again),
                                 ("unknown file", unknown.returncode == 2 and "no tests/none_test.py" in unknown.stderr,
-                                 unknown)]:
+                                 unknown),
+                                ("report", reported.stdout == EXPECTED, reported),
+                                ("other flags", other_flags.returncode == 2 and "--x64" in other_flags.stderr, other_flags),
+                                ("repaired", repaired.stdout == REPAIRED and "ended with 3" in texts, repaired),
+                                ("several devices", "| 7 | 0 | 5 | 71.43 % | 2 | 0 |" in several.stdout, several),
+                                ("sample", "| all | 4 | 1 | 1 | 33.33 % | 2 | 0 |" in sample.stdout, sample),
+                                ("CPU last", cpu_last.stdout == REPAIRED, cpu_last)]:
             failed += not good
             print(f"{'PASS' if good else 'FAIL'} jax_suite {name}" + ("" if good else f": {got.stdout}{got.stderr}"))
     return 1 if failed else 0

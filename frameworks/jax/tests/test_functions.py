@@ -143,8 +143,16 @@ def test_ahead_of_time():
 
 
 def test_unknown_compiler_option():
-    with pytest.raises(jax.errors.JaxRuntimeError, match="INVALID_ARGUMENT: there is no compiler option 'speed'"):
+    with pytest.raises(jax.errors.JaxRuntimeError, match="INVALID_ARGUMENT: No such compile option: 'speed'"):
         jax.jit(lambda x: x, compiler_options={"speed": "warp"})(1.0)
+
+
+def test_compiler_options_of_xla_have_no_effect():
+    options = {"xla_embed_ir_in_executable": True, "xla_dump_max_hlo_modules": 200, "optimization_level": 1,
+               "xla_gpu_auto_spmd_partitioning_memory_budget_ratio": 0.5}
+    assert float(jax.jit(lambda x: x + 1, compiler_options=options)(1.0)) == 2
+    with pytest.raises(jax.errors.JaxRuntimeError, match="is not a valid bool value"):
+        jax.jit(lambda x: x + 1, compiler_options={"xla_embed_ir_in_executable": "yes, please"})(1.0)
 
 
 def test_strict_option():

@@ -100,3 +100,30 @@ def test_types(dtype):
         seen = np.asarray(array)
         assert seen.dtype == x.dtype
         np.testing.assert_array_equal(seen, expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.complex64, np.bool_, np.uint32])
+def test_dlpack_to_numpy(dtype):
+    y = jnp.array(np.arange(100) % 2 if dtype == np.bool_ else np.arange(100), dtype)
+    if not jax.devices()[0].host_visible == "yes":
+        with pytest.raises(BufferError):
+            np.from_dlpack(y)
+        return
+    lent = np.from_dlpack(y)
+    np.testing.assert_array_equal(lent, np.asarray(y))
+    if SHARED:
+        assert address(lent) == y.unsafe_buffer_pointer()
+    kept = lent.copy()
+    del y
+    gc.collect()
+    jnp.zeros(100, dtype).block_until_ready()
+    np.testing.assert_array_equal(lent, kept)
+
+
+def test_dlpack_of_wide_and_brief_types():
+    if jax.devices()[0].host_visible == "yes":
+        with jax.enable_x64(True):
+            y = jnp.arange(5, dtype=np.float64)
+        np.testing.assert_array_equal(np.from_dlpack(y), np.arange(5.0))
+        z = jax.dlpack.from_dlpack(jnp.arange(8, dtype=jnp.bfloat16))
+        assert z.dtype == jnp.bfloat16 and float(z[7]) == 7

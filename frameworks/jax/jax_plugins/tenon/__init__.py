@@ -143,13 +143,14 @@ def _add_host_platform(platform: str) -> None:
 
 
 def _install(path: str) -> None:
-    """Functions of the host: jax.ffi, callbacks, LAPACK."""
-    from . import callbacks, linalg
+    """Functions of the host: jax.ffi, callbacks, LAPACK; DLPack."""
+    from . import callbacks, dlpack, linalg
 
     library = ffi.Library(path)
     ffi.install(library)
     callbacks.install(callbacks.Callbacks(library))
     linalg.install(library)
+    dlpack.install()
 
 
 def _register_lowerings() -> None:
