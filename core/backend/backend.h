@@ -186,7 +186,7 @@ class Device {
   /// Makes host bytes a memory of the space, without a copy (B28). kUnimplemented, kInvalidArgument
   /// and kResourceExhausted decline: the host copies the bytes.
   virtual Result<MemoryHandle> import_memory(uint32_t space, std::span<const std::byte> host);
-  /// Of a done event.
+  /// The times of a done event.
   virtual Result<EventTimes> event_times(EventHandle event);
   virtual Status abort();
   virtual Result<std::vector<Statistic>> statistics();

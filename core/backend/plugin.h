@@ -275,7 +275,7 @@ typedef struct TenonKernelInfo {
   size_t grid_rank;
 } TenonKernelInfo;
 
-/* What a compiler wants of its source (core/kernel/render/render.h). Since 1.5. */
+/* How a compiler wants its source (core/kernel/render/render.h). Since 1.5. */
 typedef struct TenonRenderOptions {
   size_t size;
   TenonLanguage language;

@@ -1,6 +1,7 @@
 #include "hlo/driver/target_model.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <span>
 
@@ -57,6 +58,11 @@ lower::CostModel cost_model_of(const backend::TargetInfo& target) {
   }
   if (target.preferred_lanes > 1) {
     cost.busy_lanes = std::max<int64_t>(target.compute_units, 1) * cost.lanes;
+  }
+  // An attention that its schedule declines is no longer fused in other ways.
+  constexpr int64_t kScratchOfAttention = 32 << 10;
+  if (!target.features.fma || target.scratch_bytes < kScratchOfAttention) {
+    cost.attention_scores = std::numeric_limits<int64_t>::max();
   }
   cost.few_results = std::clamp<int64_t>(target.compute_units / 2, cost.few_results, 1 << 20);
   return cost;

@@ -74,6 +74,17 @@ TEST(CostModel, ReadsTheTarget) {
   EXPECT_DOUBLE_EQ(model.seconds(1, 1e8), 1e-5 + 1e-5);
 }
 
+TEST(CostModel, LeavesAttentionAloneWhereItsScheduleWould) {
+  backend::TargetInfo target;
+  const int64_t usual = lower::CostModel().attention_scores;
+  EXPECT_EQ(cost_model_of(target).attention_scores, usual);
+  target.scratch_bytes = 4096;
+  EXPECT_GT(cost_model_of(target).attention_scores, usual);
+  target = {};
+  target.features.fma = false;
+  EXPECT_GT(cost_model_of(target).attention_scores, usual);
+}
+
 // A target's largest numbers cause no overflow.
 TEST(CostModel, TakesAnyTarget) {
   backend::TargetInfo target;

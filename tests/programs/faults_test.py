@@ -8,6 +8,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -24,10 +25,51 @@ def environment(build: pathlib.Path) -> dict[str, str]:
     return {**os.environ, "LD_PRELOAD": path, "TENON_TEMPLATE_CC": "env -u LD_PRELOAD cc"}
 
 
+LOOP = """func.func @main(%x: tensor<70000xf32>) -> tensor<70000xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %n = stablehlo.constant dense<5> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %r:2 = stablehlo.while(%i = %zero, %y = %x) : tensor<i32>, tensor<70000xf32>
+  cond {
+    %p = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %p : tensor<i1>
+  } do {
+    %j = stablehlo.add %i, %one : tensor<i32>
+    %z = stablehlo.add %y, %y : tensor<70000xf32>
+    stablehlo.return %j, %z : tensor<i32>, tensor<70000xf32>
+  }
+  return %r#1 : tensor<70000xf32>
+}
+"""
+
+
+def test_devices_that_are_given_up(build: pathlib.Path) -> bool:
+    """A loop that the host walks (the layer trace declines it whole) on a device that records no event: the host gives the device
+    up within the loop, and the run ends."""
+    good, ends = True, 0
+    with tempfile.TemporaryDirectory() as folder:
+        program = pathlib.Path(folder) / "loop.mlir"
+        program.write_text(LOOP)
+        for device in ("interp", "cpu"):
+            for seed in (3, 6, 7, 8):
+                settings = {**os.environ, "TENON_FAULTS": f"record%2 seed={seed}", "TENON_TRACE": f"{folder}/trace.json"}
+                try:
+                    done = subprocess.run([build / "tenon", "run", program, "--device", device, "--layer=faults,trace", "--arg", "0=1",
+                                           "--quiet"], env=settings, text=True, capture_output=True, timeout=120)
+                except subprocess.TimeoutExpired:
+                    print(f"FAIL {device}: a device that records no event (seed {seed}): the run does not end")
+                    good = False
+                    continue
+                ends += "no event can be recorded" in done.stderr
+    if good:
+        print(f"PASS devices that record no event are given up, and the run ends: {ends} of 8 runs")
+    return good and ends > 0
+
+
 def main() -> int:
     build = ROOT / next((word for word in sys.argv[1:] if not word.startswith("--")), "build")
     schedules = 1000 if "--full" in sys.argv else 200
-    status = 0
+    status = 0 if test_devices_that_are_given_up(build) else 1
     for device, kills in (("interp", 0), ("cpu", 0), ("gpu-sim", 0), ("template", 100),
                           (str(build / "core/libtenon_interp.so"), 0)):
         done = subprocess.run([str(build / "conformance/faults_test"), f"--device={device}",

@@ -26,7 +26,7 @@ class HostEvent {
   void finish(Status status, std::optional<double> start = {});
   /// The outcome, or nothing after `timeout` nanoseconds (B25).
   std::optional<Status> await(int64_t timeout);
-  /// Of a done event, in seconds of the steady clock.
+  /// The times of a done event, in seconds of the steady clock.
   EventTimes times() const { return times_; }
 
  private:
@@ -90,7 +90,7 @@ class HostQueue {
   std::condition_variable added_;
   std::deque<QueuedWork> items_;
   bool ending_ = false;
-  // Of the work since the last record; used by the working thread only:
+  // For the work since the last record; used by the working thread only:
   Status failed_;
   std::optional<double> began_;  ///< On a thread of its own.
   std::optional<std::thread> thread_;

@@ -49,9 +49,7 @@ class ForwardingDevice : public Device {
   Result<MemoryHandle> import_memory(uint32_t space, std::span<const std::byte> host) override {
     return inner_->import_memory(space, host);
   }
-  Result<EventTimes> event_times(EventHandle event) override {
-    return inner_->event_times(event);
-  }
+  Result<EventTimes> event_times(EventHandle event) override { return inner_->event_times(event); }
   Status abort() override { return inner_->abort(); }
   Result<std::vector<Statistic>> statistics() override { return inner_->statistics(); }
 

@@ -75,7 +75,6 @@ void DeviceQueue::submit(const std::shared_ptr<WorkItem>& item) {
     give(item);
   } catch (const std::exception&) {  // No memory; waiters get the error of the broken promise.
     at_hand_ = nullptr;
-    share_ = nullptr;
     progress().given(item->serial, nullptr);
     progress().heard(item->serial);
   }
@@ -92,7 +91,6 @@ void DeviceQueue::give(const std::shared_ptr<WorkItem>& item) {
   auto event = item->abandoned ? Result<EventShare>(nullptr) : record();
   if (item->abandoned) return;
   at_hand_ = nullptr;
-  share_ = nullptr;
   if (event) item->event = *std::move(event);
   if (status.ok() && !event) status = event.error();
   progress().given(item->serial, item->event);

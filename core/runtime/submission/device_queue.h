@@ -88,23 +88,14 @@ class DeviceQueue {
   /// Calls the backend for the current work, under the watchdog.
   template <class Call>
   std::invoke_result_t<Call, backend::Device&> watched(const Call& call) {
-    TENON_ASSIGN(const OpenDevice::Share device, share());
+    // No longer than the call: a device that was given up is closed once nothing shares it.
+    TENON_ASSIGN(const OpenDevice::Share device, device_.use());
     return watched_call([&] { return guarded(device_.name(), [&] { return call(*device); }); });
   }
   /// Waits until all submitted work has completed, within the time limit of the current work.
   Status drain();
 
  private:
-  /// The device, for calls of the current work.
-  Result<OpenDevice::Share> share() {
-    // Under a time limit the worker may be abandoned in a call, and then has nothing of its own.
-    if (watchdog_) return device_.use();
-    TENON_TRY(device_.lost());
-    if (share_ == nullptr) {
-      TENON_ASSIGN(share_, device_.use());
-    }
-    return share_;
-  }
   template <class Call>
   std::invoke_result_t<Call> watched_call(const Call& call) {
     if (!watchdog_) return call();
@@ -160,8 +151,7 @@ class DeviceQueue {
 
   // Written by the worker; the watchdog reads it during a call.
   std::shared_ptr<WorkItem> at_hand_;
-  int64_t taken_ = 0;        // Nanoseconds that its calls have taken so far.
-  OpenDevice::Share share_;  // While it is being given.
+  int64_t taken_ = 0;  // Nanoseconds that its calls have taken so far.
   // By queue, the last work that this queue waits for.
   std::array<std::atomic<int64_t>, kMostQueues> waited_ = {};
   // Submitted work that has not completed yet.

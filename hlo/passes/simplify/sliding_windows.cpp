@@ -22,6 +22,8 @@ using program::Combiner;
 // Shorter windows are as fast by themselves: the scans read and write some ten arrays.
 constexpr int64_t kLeastWindow = 32;
 constexpr int64_t kArraysMoved = 10;
+// Blocks hold the padding too, which windows by themselves do not read from memory.
+constexpr int64_t kMostPadding = 2;  // Times the operand and the result.
 
 // Rounds its parts no wider than each window by itself does.
 bool is_combined_in_its_type(Combiner combiner, ElementType type) {
@@ -57,12 +59,18 @@ struct SlidingWindow {
   int64_t results = 0;
 };
 
+int64_t blocks_of(const SlidingWindow& window) {
+  return (window.results + window.size - 1) / window.size + 1;
+}
+
 std::optional<SlidingWindow> sliding_window(const Instruction& op) {
   if (op.code() != OpCode::kReduceWindow || op.operand_count() != 2) return {};
   const Type& of = op.operand_type(0);
   const Instruction& init = *op.operand(1).def;
   const std::optional<Combiner> combiner = lower::combiner_of(op.region(0));
-  if (!combiner || !of.shape().is_static() || init.code() != OpCode::kConstant ||
+  if (!combiner || !of.shape().is_static() ||
+      op.operand_type(1).element_type() != of.element_type() ||
+      op.result_type().element_type() != of.element_type() || init.code() != OpCode::kConstant ||
       !is_combined_in_its_type(*combiner, of.element_type()) ||
       !is_identity(*combiner, of.element_type(),
                    init.attr<DenseAttr>(AttrKey::value)->values.get_double(0)) ||
@@ -92,8 +100,13 @@ std::optional<SlidingWindow> sliding_window(const Instruction& op) {
     const bool is_plain = window[d] == 1 && padding.at(at, 0) == 0 && padding.at(at, 1) == 0;
     if (d != found.dimension && !is_plain) return {};
   }
+  const int64_t here = of.dims()[found.dimension];
   const int64_t elements = found.results + found.size;
-  if (found.results * found.size < kArraysMoved * elements) return {};
+  // A window or padding beyond this would overflow; it is longer than any array.
+  constexpr int64_t kLongest = int64_t{1} << 31;
+  const bool is_short = found.results < kLongest && found.size < kLongest && here < kLongest;
+  if (!is_short || found.results * found.size < kArraysMoved * elements) return {};
+  if (blocks_of(found) * found.size > kMostPadding * (here + found.results)) return {};
   return found;
 }
 
@@ -118,17 +131,18 @@ Value by_blocks(Builder& b, const Instruction& op, const SlidingWindow& window) 
   const Value init = op.operand(1);
   const Dims& dims = op.operand_type(0).dims();
   const size_t d = window.dimension;
-  const int64_t blocks = (window.results + window.size - 1) / window.size + 1;
+  const int64_t blocks = blocks_of(window);
   I64s low(dims.size(), 0);
   I64s high(dims.size(), 0);
   low[d] = window.low;
   high[d] = blocks * window.size - dims[d] - window.low;
   const Value whole = b.pad(op.operand(0), init, low, high);
+  if (!b.ok()) return {};
   Dims split = dims;
   split[d] = blocks;
   split.insert(split.begin() + static_cast<std::ptrdiff_t>(d) + 1, window.size);
   const Value rows = b.reshape(whole, split);
-  // What comes before each element alone: the beginning of the next block ends before the window.
+  // Prefixes without the element itself: the beginning of the next block ends before the window.
   I64s one_low(split.size(), 0);
   I64s one_high(split.size(), 0);
   one_low[d + 1] = 1;

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "core/base/status.h"
 #include "core/base/random.h"
+#include "core/base/status.h"
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/import/import.h"
 #include "hlo/passes/pass.h"
@@ -123,9 +123,51 @@ TEST(SlidingWindows, LeaveOthersAlone) {
         false);
   check({.type = "i32", .init = "0", .result = "122", .more = ", window_dilations = array<i64: 2>"},
         false);
+  // The blocks would be much larger than the arrays.
+  check({.type = "i32",
+         .init = "0",
+         .dims = "64",
+         .result = "64",
+         .window = "4096",
+         .padding = "[[4095, 0]]"},
+        false);
   // Prefixes are a scan already.
   check({.type = "i32", .init = "0", .result = "200", .window = "200", .padding = "[[199, 0]]"},
         false);
+}
+
+// A region may combine in a wider type than its operand's: left alone.
+TEST(SlidingWindows, LeaveWideningAlone) {
+  auto module = import_module(R"(func.func @main(%x: tensor<200xf32>) -> tensor<161xf64> {
+  %z = stablehlo.constant dense<0.0> : tensor<f64>
+  %r = "stablehlo.reduce_window"(%x, %z) <{window_dimensions = array<i64: 40>}> ({
+  ^bb0(%a: tensor<f64>, %b: tensor<f64>):
+    %s = stablehlo.add %a, %b : tensor<f64>
+    stablehlo.return %s : tensor<f64>
+  }) : (tensor<200xf32>, tensor<f64>) -> tensor<161xf64>
+  return %r : tensor<161xf64>
+})",
+                              "t");
+  ASSERT_TRUE(module) << module.error().to_string();
+  EXPECT_FALSE(slide_windows(**module).value());
+}
+
+// Nor are arrays that no machine holds made longer yet.
+TEST(SlidingWindows, LeaveHugePaddingAlone) {
+  auto module =
+      import_module(R"(func.func @main(%x: tensor<1048576x100xf32>) -> tensor<1048576x100xf32> {
+  %z = stablehlo.constant dense<0.0> : tensor<f32>
+  %r = "stablehlo.reduce_window"(%x, %z) <{window_dimensions = array<i64: 1, 17592186044416>,
+      padding = dense<[[0, 0], [17592186044415, 0]]> : tensor<2x2xi64>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %s = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %s : tensor<f32>
+  }) : (tensor<1048576x100xf32>, tensor<f32>) -> tensor<1048576x100xf32>
+  return %r : tensor<1048576x100xf32>
+})",
+                    "t");
+  ASSERT_TRUE(module) << module.error().to_string();
+  EXPECT_FALSE(slide_windows(**module).value());
 }
 
 }  // namespace

@@ -5,9 +5,8 @@
 // bytes of the buffers that it reads and writes, and the flops of the kernel (cost.h; "roughly"
 // instead of "counted" if iteration counts are unknown). The layer records an event after each
 // launch and copy to get its time: that of event_time, or, on a row marked "host clock", the time
-// at which the host saw the event. Work begins when the device says so (event_start), else when it was given
-// or when the previous work ended.
-// Segments are declined, so that every launch is seen.
+// at which the host saw the event. Work begins when the device says so (event_start), else when it
+// was given or when the previous work ended. Segments are declined, so that every launch is seen.
 //
 // The file is complete JSON at all times; it contains all work that the host knows to be done.
 #pragma once

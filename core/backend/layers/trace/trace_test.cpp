@@ -218,7 +218,7 @@ TEST_F(TraceTest, SaysWhoseClockItIs) {
   EXPECT_EQ(work(all).size(), 3u);
 }
 
-// What came before the work (a compilation on first use, say) is not counted as its time.
+// The time before the work (a compilation on first use, say) is not counted as its time.
 TEST_F(TraceTest, WorkBeginsWhenTheDeviceSays) {
   open(std::make_shared<Instant>());
   run("add");

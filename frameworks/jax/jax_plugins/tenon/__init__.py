@@ -14,7 +14,6 @@ A package for one device registers a platform of its own, by its device's name (
     JAX_PLATFORMS=npu python program.py
 """
 
-import functools
 import logging
 import os
 import pathlib
@@ -27,6 +26,8 @@ LIBRARY = "libtenon_pjrt.so"
 PRIORITY = -100
 
 _log = logging.getLogger(__name__)
+_devices: dict[str, tuple[str, dict]] = {}  # Of the platforms that were added.
+_initialized: list[str] = []  # The library's path, once.
 
 
 def library_path() -> str | None:
@@ -36,14 +37,16 @@ def library_path() -> str | None:
     return str(path.resolve()) if path.is_file() else None
 
 
-@functools.cache
 def initialize() -> str | None:
     """Registers the platform, and returns the library's path; without one it only warns, and JAX continues without the
     platform. JAX calls it, and add_platform if that comes first; it works once."""
+    if _initialized:
+        return _initialized[0]
     path = library_path()
     if path is None:
         _say_missing(PLATFORM)
         return None
+    _initialized.append(path)
     _add(PLATFORM, path, {}, PRIORITY)
     _allow_compilation_cache()
     _register_lowerings()
@@ -65,7 +68,9 @@ def add_platform(name: str, device: str, *, priority: int = PRIORITY, **options)
     """
     if name in (PLATFORM, "cpu", "gpu", "cuda", "rocm", "tpu", "oneapi", "METAL") or not name.isidentifier():
         raise ValueError(f"'{name}' cannot be the name of a platform for a device of Tenon: it is taken or no identifier")
-    if name in ffi.PLATFORMS:
+    if name in _devices:
+        if _devices[name] != (device, options):
+            raise ValueError(f"the platform '{name}' is there already, for the device {_devices[name][0]}")
         return
     path = initialize()
     if path is None:
@@ -78,6 +83,7 @@ def add_platform(name: str, device: str, *, priority: int = PRIORITY, **options)
     # One table for both, so that what is registered for `tenon` later is there too.
     mlir._platform_specific_lowerings[name] = mlir._platform_specific_lowerings[PLATFORM]
     ffi.PLATFORMS.append(name)
+    _devices[name] = (device, options)
 
 
 def _say_missing(platform: str) -> None:

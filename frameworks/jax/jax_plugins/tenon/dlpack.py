@@ -17,7 +17,7 @@ def install() -> None:
     def dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         if not _is_of_platform(self):
             return of_jax(self, stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
-        return of_jax(_on_cpu(self), max_version=max_version, dl_device=dl_device, copy=copy)
+        return of_jax(_on_cpu(self, may_copy=copy is not False), max_version=max_version, dl_device=dl_device, copy=copy)
 
     def dlpack_device(self):
         if not _is_of_platform(self):
@@ -42,11 +42,15 @@ def _check_memory(x) -> None:
         raise BufferError(f"the memory of {device} is the device's own: no DLPack device has it; np.asarray copies")
 
 
-def _on_cpu(x):
+def _on_cpu(x, may_copy: bool):
     import jax
     import numpy as np
 
     _check_memory(x)
     # JAX's CPU reads an aligned array of numpy's in place, which np.asarray is too.
     with jax.enable_x64(True):
-        return jax.device_put(np.asarray(x), jax.local_devices(backend="cpu")[0])
+        seen = np.asarray(x)
+        lent = jax.device_put(seen, jax.local_devices(backend="cpu")[0])
+    if not may_copy and seen.size and lent.unsafe_buffer_pointer() != seen.ctypes.data:
+        raise BufferError(f"an array at {seen.ctypes.data:#x} cannot be lent where it lies: JAX's CPU wants other alignment")
+    return lent

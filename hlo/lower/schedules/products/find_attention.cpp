@@ -182,7 +182,9 @@ class AttentionOps {
       return use.user == attention_.output || inside_.contains(use.user);
     });
   }
+  // The values are none of what is between the scores and the output.
   bool is_apart() const {
+    if (inside_.contains(attention_.output->operand(1 - attention_.weights_side).def)) return false;
     return std::ranges::all_of(attention_.ops,
                                [&](const Instruction* op) { return are_inside(op->uses()); });
   }
