@@ -479,7 +479,8 @@ static TenonCode abort_device(TenonDevice device, const TenonSink* error) {
 
 /* ---- PORT: the description of your devices. ---- */
 
-#define COMPUTED(name) {sizeof(TenonTypeInfo), name, 1, 0, 1}
+#define COMPUTED(name) \
+  {.size = sizeof(TenonTypeInfo), .type = name, .computed = 1, .denormals = 1}
 static const TenonTypeInfo types[] = {COMPUTED("s8"),  COMPUTED("u8"),  COMPUTED("s16"),
                                       COMPUTED("u16"), COMPUTED("s64"), COMPUTED("u64")};
 static TenonSpaceInfo space = {sizeof space, TENON_SPACE_DEVICE, 1, 0, 0, CHIP_ALIGNMENT};

@@ -48,11 +48,13 @@ static const TenonSpaceInfo space = {sizeof space, TENON_SPACE_DEVICE, 1, 0, 1 <
 #if STEP >= 5
 /* f32, s32, u32 and pred are always computed. Loops run one iteration after the other, so every
  * integer type has atomics. */
-#define INTEGER(name) {sizeof(TenonTypeInfo), name, 1, 1, 0}
+#define INTEGER(name) \
+  {.size = sizeof(TenonTypeInfo), .type = name, .computed = 1, .atomics = 1}
 static const TenonTypeInfo types[] = {
     INTEGER("s8"),  INTEGER("u8"),  INTEGER("s16"),
     INTEGER("u16"), INTEGER("s32"), INTEGER("u32"),
-    INTEGER("s64"), INTEGER("u64"), {sizeof(TenonTypeInfo), "f64", 1, 0, 1}};
+    INTEGER("s64"), INTEGER("u64"),
+    {.size = sizeof(TenonTypeInfo), .type = "f64", .computed = 1, .denormals = 1}};
 #endif
 /* [/types] */
 #if STEP >= 7
