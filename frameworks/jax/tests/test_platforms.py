@@ -5,12 +5,12 @@ def test_both_platforms_in_one_process(run_program):
     said = run_program("""
         from jax_plugins import tenon
 
-        tenon.add_platform("npu", "interp", device_count=2)
-        tenon.add_platform("npu", "interp", device_count=2)  # It is there already.
+        tenon.add_platform("npu", "interp:2", device_count=2)
+        tenon.add_platform("npu", "interp:2", device_count=2)  # It is there already.
         try:
             tenon.add_platform("npu", "nonesuch")
         except ValueError as error:
-            assert "is there already, for the device interp" in str(error)
+            assert "is there already, for the device interp:2" in str(error)
         else:
             raise AssertionError("another device took the name")
         import jax
