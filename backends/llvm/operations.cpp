@@ -193,12 +193,6 @@ llvm::Type* like(const Value* value, llvm::Type* element) {
   return vector == nullptr ? element : llvm::VectorType::get(element, vector->getElementCount());
 }
 
-Value* from_bf16(IRBuilderBase& b, Value* x) {
-  llvm::Type* const wide = like(x, b.getInt32Ty());
-  Value* const bits = b.CreateShl(b.CreateZExt(x, wide), llvm::ConstantInt::get(wide, 16));
-  return b.CreateBitCast(bits, like(x, b.getFloatTy()));
-}
-
 // Rounds toward zero and saturates; NaN gives 0. LLVM's own saturating conversion splits vectors. A
 // plain conversion gives poison for a value out of range; freeze turns it into some number, and a
 // select replaces that number.
@@ -248,6 +242,12 @@ Value* conversion(IRBuilderBase& b, ElementType from, ElementType to, Value* x) 
 }
 
 }  // namespace
+
+Value* from_bf16(IRBuilderBase& b, Value* x) {
+  llvm::Type* const wide = like(x, b.getInt32Ty());
+  Value* const bits = b.CreateShl(b.CreateZExt(x, wide), llvm::ConstantInt::get(wide, 16));
+  return b.CreateBitCast(bits, like(x, b.getFloatTy()));
+}
 
 // Instructions of x86 flush denormals, and round them to zero.
 Value* to_bf16(IRBuilderBase& b, Value* x) {

@@ -25,6 +25,8 @@ llvm::Type* memory_type_of(llvm::LLVMContext& context, ElementType type);
 /// A number from its bits in a kernel.
 llvm::Constant* constant(llvm::LLVMContext& context, ElementType type, uint64_t bits);
 
+/// The f32 of a bf16, whose pattern is given in i16.
+llvm::Value* from_bf16(llvm::IRBuilderBase& builder, llvm::Value* x);
 /// f32 as the pattern of a bf16, in i16: rounds to nearest, ties to even; a NaN becomes a quiet
 /// NaN.
 llvm::Value* to_bf16(llvm::IRBuilderBase& builder, llvm::Value* x);

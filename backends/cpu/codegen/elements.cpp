@@ -72,9 +72,7 @@ Value* Elements::widen(Value* x) const {
   llvm::Type* const to = like(x, type_);
   if (x->getType() == to) return x;
   if (stored_ == kBF16) {
-    llvm::Type* const wide = like(x, b_.getInt32Ty());
-    Value* const bits = b_.CreateShl(b_.CreateZExt(x, wide), llvm::ConstantInt::get(wide, 16));
-    Value* const real = b_.CreateBitCast(bits, like(x, b_.getFloatTy()));
+    Value* const real = codegen::from_bf16(b_, x);
     return computed_ == kF64 ? b_.CreateFPExt(real, to) : real;
   }
   if (is_float(stored_)) return b_.CreateFPExt(x, to);

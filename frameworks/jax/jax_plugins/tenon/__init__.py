@@ -46,11 +46,11 @@ def initialize() -> str | None:
     if path is None:
         _say_missing(PLATFORM)
         return None
-    _initialized.append(path)
     _add(PLATFORM, path, {}, PRIORITY)
     _allow_compilation_cache()
     _register_lowerings()
     _install(path)
+    _initialized.append(path)
     return path
 
 
