@@ -3,6 +3,7 @@
 #include "hlo/import/import.h"
 #include "hlo/import/sharding.h"
 #include "hlo/ops/attribute_kinds.h"
+#include "hlo/ops/mhlo_names.h"
 #include "hlo/text/parse.h"
 #include "hlo/verify/verify.h"
 
@@ -22,6 +23,7 @@ class ModuleBuilder {
   Status convert_ops(const std::vector<RawOp>& ops, Computation& into);
   Status convert_op(const RawOp& raw, Computation& into);
   Status convert_known(OpCode code, const RawOp& raw, Computation& into);
+  Status convert_mhlo_call(std::string_view target, const RawOp& raw, Computation& into);
   Status convert_attribute(const std::string& key, const Attribute& value, Instruction& op);
   Status convert_foreign(const RawOp& raw, Computation& into);
   Status convert_check(const RawOp& raw, Computation& into);
@@ -210,7 +212,38 @@ Status ModuleBuilder::convert_op(const RawOp& raw, Computation& into) {
         raw.attributes));
     return alias_operand(raw);
   }
+  if (*code == OpCode::kCustomCall) {
+    const auto* target = raw_attr<std::string>(raw, "call_target_name");
+    if (target != nullptr && target->starts_with("mhlo."))
+      return convert_mhlo_call(*target, raw, into);
+  }
   return convert_known(*code, raw, into);
+}
+
+// Custom calls that stand for ops of XLA's own dialect. Others of its name stay custom calls.
+Status ModuleBuilder::convert_mhlo_call(std::string_view target, const RawOp& raw,
+                                        Computation& into) {
+  RawOp op;
+  op.operands = raw.operands;
+  op.results = raw.results;
+  op.location = raw.location;
+  if (target == kMhloCopy) return alias_operand(raw);
+  if (const auto ours = unary_of_mhlo(target)) {
+    op.name = *ours;
+    return convert_known(*op_from_name(*ours), op, into);
+  }
+  if (target != kMhloTopK) return convert_known(OpCode::kCustomCall, raw, into);
+  const auto* config = raw_attr<Dict>(raw, "mhlo.attributes");
+  const Attribute* k = config == nullptr ? nullptr : find(*config, "k");
+  const Attribute* largest = config == nullptr ? nullptr : find(*config, "largest");
+  const bool* is_largest = largest == nullptr ? nullptr : largest->get<bool>();
+  if (k == nullptr || (is_largest != nullptr && !*is_largest)) {
+    return error_at(raw,
+                    unimplemented("custom_call @mhlo.topk without k, or of the least elements"));
+  }
+  op.name = "chlo.top_k";
+  insert(op.attributes, "k", *k);
+  return convert_known(OpCode::kChloTopK, op, into);
 }
 
 // Calls that only state a sharding, a placement or a requested layout; they are identities on one
@@ -296,7 +329,8 @@ Status ModuleBuilder::convert_attribute(const std::string& key, const Attribute&
 
 Status ModuleBuilder::convert_foreign(const RawOp& raw, Computation& into) {
   const std::string& name = raw.name;
-  if (name == "builtin.unrealized_conversion_cast") return alias_operand(raw);
+  if (name == "builtin.unrealized_conversion_cast" || name == kMhloCopy) return alias_operand(raw);
+  if (unary_of_mhlo(name)) return convert_mhlo_call(name, raw, into);
   if (name == "sdy.sharding_constraint" || name == "sdy.reshard") {
     if (const auto* text = raw_attr<OpaqueAttr>(raw, "sharding")) {
       Status status = shardings_.check_sdy(name, text->text);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "hlo/import/import.h"
+#include "hlo/ops/mhlo_names.h"
 #include "hlo/text/printer.h"
 
 namespace tenon::hlo {
@@ -83,6 +84,40 @@ TEST(Convert, OtherCustomCallsStay) {
                 "%0 = stablehlo.custom_call @foo(%x) : (tensor<4xf32>) -> tensor<4xf32>\nreturn "
                 "%0 : tensor<4xf32>"),
             "%0 = stablehlo.custom_call(%1) {call_target_name = \"foo\"} : f32[4]\nreturn");
+}
+
+// XLA leaves them when it converts HLO.
+TEST(Convert, OpsOfMhlo) {
+  for (const auto& [mhlo, ours] : kMhloUnary) {
+    const std::string expected = fmt::format("%0 = {}(%1) : f32[4]\nreturn", ours);
+    EXPECT_EQ(
+        converted_body(fmt::format("%0 = {} %x : tensor<4xf32>\nreturn %0 : tensor<4xf32>", mhlo)),
+        expected);
+    EXPECT_EQ(
+        converted_body(fmt::format(
+            "%0 = \"{}\"(%x) : (tensor<4xf32>) -> tensor<4xf32>\nreturn %0 : tensor<4xf32>", mhlo)),
+        expected);
+    EXPECT_EQ(converted_body(fmt::format(
+                  "%0 = stablehlo.custom_call @{}(%x) {{mhlo.attributes = {{}}, mhlo.version = 1 : "
+                  "i64}} : (tensor<4xf32>) -> tensor<4xf32>\nreturn %0 : tensor<4xf32>",
+                  mhlo)),
+              expected);
+  }
+  EXPECT_EQ(converted_body("%0 = mhlo.copy %x : tensor<4xf32>\nreturn %0 : tensor<4xf32>"),
+            "return %x");
+  const auto top = [](std::string_view config) {
+    return converted_body(
+        fmt::format("%0:2 = stablehlo.custom_call @mhlo.topk(%x) {{mhlo.attributes = {{{}}}}} : "
+                    "(tensor<4xf32>) "
+                    "-> (tensor<2xf32>, tensor<2xi32>)\nreturn %x : tensor<4xf32>",
+                    config));
+  };
+  EXPECT_EQ(top("k = 2 : i64, largest = true"),
+            "%0:2 = chlo.top_k(%1) {k = 2} : f32[2], s32[2]\nreturn %x");
+  EXPECT_EQ(top("k = 2 : i64, largest = false"),
+            "t:3:8: error: custom_call @mhlo.topk without k, or of the least elements");
+  EXPECT_EQ(converted_body("%0 = mhlo.foo %x : tensor<4xf32>\nreturn %0 : tensor<4xf32>"),
+            "t:3:6: error: unknown op 'mhlo.foo'");
 }
 
 TEST(Convert, ShardyOps) {

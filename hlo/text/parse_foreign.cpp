@@ -1,4 +1,5 @@
-// Ops of other dialects that occur in programs for StableHLO tools: check, interpreter, sdy.
+// Ops of other dialects that occur in programs for StableHLO tools: check, interpreter, sdy, mhlo.
+#include "hlo/ops/mhlo_names.h"
 #include "hlo/text/parser.h"
 
 namespace tenon::hlo {
@@ -8,6 +9,10 @@ bool Parser::parse_foreign(std::string_view name, RawOp& out, std::vector<Type>&
     return parse_check(out, result_types);
   }
   if (name.starts_with("sdy.")) return parse_sdy(name, out, result_types);
+  if (name == kMhloCopy || unary_of_mhlo(name)) {
+    return parse_operand(out) && (scan_.peek() != '{' || parse_attribute_dict(out.attributes)) &&
+           parse_same_type(out, result_types);
+  }
   return fail_at_name(name, fmt::format("unknown op '{}'", name));
 }
 
@@ -70,7 +75,8 @@ bool Parser::parse_sdy(std::string_view name, RawOp& out, std::vector<Type>& res
     std::string mesh;
     if (!parse_symbol(mesh) || !scan_.expect('=')) return false;
     insert(out.attributes, "sym_name", Attribute(std::move(mesh)));
-    return verbatim("mesh");
+    if (!verbatim("mesh")) return false;
+    return scan_.peek() != '{' || parse_attribute_dict(out.attributes);
   }
   if (out.name == "sdy.manual_computation") return parse_manual_computation(out, result_types);
   if (out.name == "sdy.return") return parse_return(out);

@@ -180,6 +180,10 @@ TEST(ParseModule, MeshesStandAtModuleLevel) {
       read("module { sdy.mesh @mesh = <[\"a\"=1, \"b\"=1]>\nfunc.func @f() { return } }");
   ASSERT_TRUE(module);
   EXPECT_EQ(module->functions().size(), 1u);
+  // As JAX prints them.
+  EXPECT_TRUE(
+      read("module { sdy.mesh @mesh = <[\"d\"=1]> {stablehlo.mesh = {mesh = @mesh, n = 1 : "
+           "i64}}\nfunc.func @f() { return } }"));
 }
 
 TEST(ParseModule, ChloScan) {
