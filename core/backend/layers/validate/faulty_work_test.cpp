@@ -14,6 +14,8 @@
 namespace tenon::backend {
 namespace {
 
+constexpr int64_t kMegabyte = 1'000'000;
+
 struct CopyRequest {
   MemoryAddress to;
   MemoryAddress from;
@@ -23,6 +25,9 @@ struct CopyRequest {
 // How a device is wrong, as set by a test.
 struct Wrongs {
   std::function<void(CopyRequest& copy)> copies;  // Changes a copy; one of 0 bytes is not made.
+  std::pair<int64_t, int64_t> hole;  // These bytes of a copy of a megabyte are not copied.
+  std::function<void(MemoryAddress& to, Box& box)> boxes;  // Changes a copy of a box.
+  int64_t call_bytes = 16;                                 // So many bytes of 16 a call writes.
   bool launches_nothing = false;
   bool next_launch_fails = false;  // It does nothing, and its event tells an error.
   int64_t writes_at = 0;  // A launch writes 4 bytes more, so far from its result's begin; 0: none.
@@ -42,9 +47,23 @@ class WrongDevice final : public ForwardingDevice {
     CopyRequest copy = {to, from, bytes};
     if (wrongs_.copies) wrongs_.copies(copy);
     if (copy.bytes == 0) return {};
+    if (copy.bytes == kMegabyte) return copy_around_hole(queue, copy);
     return give([this, queue, copy] {
       return ForwardingDevice::copy(queue, copy.to, copy.from, copy.bytes);
     });
+  }
+  Status copy_box(uint32_t queue, const MemoryAddress& to, const MemoryAddress& from,
+                  const Box& box) override {
+    MemoryAddress place = to;
+    Box changed = box;
+    if (wrongs_.boxes) wrongs_.boxes(place, changed);
+    return ForwardingDevice::copy_box(queue, place, from, changed);
+  }
+  Status call(uint32_t queue, const LibraryCallLaunch& call) override {
+    static const std::array<std::byte, 16> result = {};
+    if (wrongs_.call_bytes == 0) return {};
+    return ForwardingDevice::copy(queue, call.results[0], MemoryAddress::of_host(result.data()),
+                                  wrongs_.call_bytes);
   }
   Status launch(uint32_t queue, const KernelLaunch& launch) override {
     if (wrongs_.next_launch_fails) {
@@ -89,6 +108,14 @@ class WrongDevice final : public ForwardingDevice {
   }
 
  private:
+  Status copy_around_hole(uint32_t queue, CopyRequest copy) {
+    const auto [begin, end] = wrongs_.hole;
+    if (begin > 0) TENON_TRY(ForwardingDevice::copy(queue, copy.to, copy.from, begin));
+    if (end == copy.bytes) return {};
+    copy.to.offset += end;
+    copy.from.host += end;
+    return ForwardingDevice::copy(queue, copy.to, copy.from, copy.bytes - end);
+  }
   Status give(std::function<Status()> work) {
     if (!wrongs_.is_early) return work();
     waiting_.push_back(std::move(work));
@@ -108,6 +135,9 @@ class WrongBackend final : public ForwardingBackend {
       : ForwardingBackend(make_interpreter_backend()), wrongs_(wrongs) {}
   Result<std::unique_ptr<Device>> open(size_t index) override {
     return std::make_unique<WrongDevice>(ForwardingBackend::open(index).value(), wrongs_);
+  }
+  Result<LibraryCallPlan> plan(const TargetInfo&, const LibraryCallSite& site) override {
+    return LibraryCallPlan{site.operands[0].to_string(), 0, {0}, 0};
   }
 
  private:
@@ -210,21 +240,84 @@ TEST_F(FaultyWork, CopiesFromAWrongPlace) {
       << text;
 }
 
-TEST_F(FaultyWork, LongCopiesAreLookedAtOnBothEnds) {
-  const MemoryHandle large = device->allocate(0, 10000).value();
-  const std::vector<std::byte> from(10000, std::byte{1});
-  const auto copy = [&] {
-    EXPECT_EQ(
-        device->copy(0, {large, 0, nullptr}, MemoryAddress::of_host(from.data()), 10000).message(),
-        "");
+TEST_F(FaultyWork, LongCopiesAreLookedAtInParts) {
+  const MemoryHandle large = device->allocate(0, kMegabyte).value();
+  const std::vector<std::byte> from(kMegabyte, std::byte{1});
+  const auto copy_without = [&](int64_t begin, int64_t end) {
+    wrongs.hole = {begin, end};
+    const MemoryAddress source = MemoryAddress::of_host(from.data());
+    EXPECT_EQ(device->copy(0, {large, 0, nullptr}, source, kMegabyte).message(), "");
     return finish(*device).message();
   };
-  EXPECT_EQ(copy(), "");
-  wrongs.copies = [&](CopyRequest& each) { each.bytes /= each.from.host == from.data() ? 2 : 1; };
-  EXPECT_EQ(copy(), fmt::format("validate: B20: a copy of 10000 bytes from the host to 0 of memory "
-                                "{} wrote only a part (of its last 2048 bytes 2048 are as they "
-                                "were, the first at offset 7952)",
-                                large));
+  const std::string part = fmt::format(
+      "validate: B20: a copy of 1000000 bytes from the host to 0 of memory {} wrote only a part "
+      "(of ",
+      large);
+  EXPECT_EQ(copy_without(500'000, 500'000), "");
+  // Nine of the other bytes are equal to what the layer paints.
+  EXPECT_EQ(copy_without(96, 2'096),
+            part + "its first 4096 bytes 2009 are as they were, the first at offset 96)");
+  EXPECT_EQ(copy_without(400'000, 500'000),
+            part + "the 1024 bytes looked at 1024 are as they were, the first at offset 464063)");
+  EXPECT_EQ(copy_without(999'990, kMegabyte),
+            part + "its last 4096 bytes 10 are as they were, the first at offset 999990)");
+}
+
+TEST_F(FaultyWork, Boxes) {
+  // The diagonal halves of two rows change places.
+  const Box box = {4, {2, 2}, {16, 4}, {4, 8}};
+  std::array<std::byte, 64> seen = {};
+  const auto to_device = [&] {
+    EXPECT_EQ(device->copy_box(0, {y, 32, nullptr}, {x, 16, nullptr}, box).message(), "");
+    return finish(*device).message();
+  };
+  const auto to_host = [&] {
+    const MemoryAddress to = MemoryAddress::of_host(seen.data());
+    EXPECT_EQ(device->copy_box(0, to, {x, 16, nullptr}, box).message(), "");
+    return finish(*device).message();
+  };
+  ASSERT_EQ(upload(), "");
+  EXPECT_EQ(to_device(), "");
+  EXPECT_EQ(to_host(), "");
+  EXPECT_EQ(seen[16], host[4]);
+  EXPECT_EQ(seen[8], std::byte{0});  // What lies between is as it was.
+  const std::string words =
+      fmt::format("validate: B20: a copy of a box of 2x2 from 16 of memory {} ", x);
+  wrongs.boxes = [](MemoryAddress&, Box& given) { given.sizes[1] = 1; };
+  EXPECT_EQ(to_host(), words +
+                           "to the host wrote only a part (of 16 bytes 8 are as they were, the "
+                           "first at offset 4)");
+  wrongs.boxes = [](MemoryAddress& to, Box&) { to.offset += to.on_host() ? 0 : 8; };
+  EXPECT_EQ(to_device(),
+            words + fmt::format("to 32 of memory {} wrote other bytes (of 24 bytes 8 are "
+                                "wrong, the first at offset 8)",
+                                y));
+}
+
+TEST_F(FaultyWork, CallsThatWriteNothingOrHalf) {
+  const Shape four(ElementType::kF32, {4});
+  const program::LibraryCall sort = program::Sort{};
+  const LibraryCallPlan plan =
+      backend->plan(target, {sort, {&four, 1}, {&four, 1}, {false}}).value();
+  const MemoryAddress operand = {x, 0, nullptr};
+  const MemoryAddress result = {y, 64, nullptr};
+  const auto call = [&] {
+    LibraryCallLaunch work;
+    work.plan = plan.plan;
+    work.operands = {&operand, 1};
+    work.results = {&result, 1};
+    work.label = "sort at a.mlir:3";
+    EXPECT_EQ(device->call(0, work).message(), "");
+    return finish(*device).message();
+  };
+  const std::string to_result = fmt::format(" to result 0 at 64 of memory {} (of 16 bytes ", y);
+  EXPECT_EQ(call(), "");
+  wrongs.call_bytes = 8;
+  EXPECT_EQ(call(), "");
+  wrongs.call_bytes = 0;
+  EXPECT_EQ(call(), "validate: B21: the call sort at a.mlir:3 wrote nothing" + to_result +
+                        "16 are as they were, the first at offset 0)");
+  wrongs.call_bytes = 16;
 }
 
 TEST_F(FaultyWork, LaunchesThatWriteNothing) {

@@ -201,7 +201,9 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
       TENON_ASSIGN(moved.workspace,
                    use(queue, launch.workspace, sizes.workspace, MemoryUse::kWrite, "a workspace"));
     }
-    return check_answer("call", [&] { return ForwardingDevice::call(queue, moved); });
+    return checked(queue, WorkCheck::of_call(launch, moved, sizes, target_.queues == 1), [&] {
+      return check_answer("call", [&] { return ForwardingDevice::call(queue, moved); });
+    });
   }
 
   Status pack(uint32_t queue, std::string_view plan, uint32_t operand,
@@ -226,17 +228,24 @@ class ValidateDevice final : public ForwardingDevice, private Answers {
       return rule_violation("B19", "a copy from host to host");
     }
     TENON_TRY(check_writable(destination, "a box's destination"));
+    bool is_known = true;  // The bytes of the host are.
     const auto end_of_box = [&](const MemoryAddress& place, const Dims& strides, MemoryUse access) {
       const TouchedBytes range = range_of(place.offset, box, strides);
-      use_host(queue, place, range, access);
+      is_known &= use_host(queue, place, range, access);
       return use(queue, place, range, access, "an end of a box");
     };
     TENON_ASSIGN(const MemoryAddress to,
                  end_of_box(destination, box.destination_strides, MemoryUse::kWrite));
     TENON_ASSIGN(const MemoryAddress from,
                  end_of_box(source, box.source_strides, MemoryUse::kRead));
-    return check_answer("copy_box",
-                        [&] { return ForwardingDevice::copy_box(queue, to, from, box); });
+    const auto give = [&] {
+      return check_answer("copy_box",
+                          [&] { return ForwardingDevice::copy_box(queue, to, from, box); });
+    };
+    if (!is_known) return give();
+    return checked(queue,
+                   WorkCheck::of_box({destination, to}, {source, from}, box, target_.queues == 1),
+                   give);
   }
 
   Result<EventHandle> record(uint32_t queue) override {

@@ -11,9 +11,11 @@
 namespace tenon::backend {
 namespace {
 
-constexpr int64_t kAround = 256;      // No more than a margin, so that it lies in the allocation.
-constexpr int64_t kMostWhole = 4096;  // Of a longer range only both ends are looked at.
-constexpr int64_t kEnd = kMostWhole / 2;
+constexpr int64_t kAround = 256;  // No more than a margin, so that it lies in the allocation.
+constexpr int64_t kMostWhole = int64_t{1} << 16;  // Of a longer range parts are looked at:
+constexpr int64_t kEnd = 4096;                    // both ends,
+constexpr int64_t kMiddle = 1024;                 // and so many bytes
+constexpr int64_t kMiddles = 14;                  // at so many places between them.
 constexpr int64_t kProof = 16;  // As many bytes are as they were only if nothing wrote them.
 
 using PatternBytes = std::array<std::byte, kMostWhole>;
@@ -71,7 +73,16 @@ void WorkCheck::add_windows(size_t range, bool around, bool painted) {
   };
   if (bytes <= kMostWhole) return add(0, bytes, beside, beside);
   add(0, kEnd, beside, 0);
+  const int64_t step = (bytes - 2 * kEnd) / kMiddles;
+  for (int64_t i = 0; i < kMiddles; ++i) add(kEnd + i * step + (step - kMiddle) / 2, kMiddle, 0, 0);
   add(bytes - kEnd, kEnd, 0, beside);
+}
+
+void WorkCheck::add_result(CheckedRange range, std::string_view noun, size_t number,
+                           const MemoryAddress& host, bool around, bool painted) {
+  range.name = fmt::format("{} {} at {} of memory {}", noun, number, host.offset, host.memory);
+  ranges_.push_back(std::move(range));
+  add_windows(ranges_.size() - 1, around, painted);
 }
 
 MemoryAddress WorkCheck::place_of(const SeenBytes& window) const {
@@ -90,6 +101,41 @@ WorkCheck WorkCheck::of_copy(const CheckedRange& to, const CheckedRange& from, b
     std::memcpy(each.expected.data(), from.place.host + each.begin, each.expected.size());
   }
   return check;
+}
+
+WorkCheck WorkCheck::of_box(const HostAndInner& to, const HostAndInner& from, const Box& box,
+                            bool around) {
+  const auto checked_range = [&](const HostAndInner& place, const Dims& strides) {
+    const TouchedBytes touched = range_of(0, box, strides);
+    CheckedRange range = CheckedRange::of(place.host, place.inner, touched.end - touched.begin);
+    range.place = moved(range.place, touched.begin);
+    return std::pair(range, -touched.begin);
+  };
+  const auto [destination, to_first] = checked_range(to, box.destination_strides);
+  const auto [source, from_first] = checked_range(from, box.source_strides);
+  WorkCheck check;
+  if (std::max(destination.bytes, source.bytes) > kMostWhole || destination.bytes == 0)
+    return check;
+  check.what_ = fmt::format("a copy of a box of {} from {} to {}", fmt::join(box.sizes, "x"),
+                            end_of(source), end_of(destination));
+  check.ranges_ = {destination};
+  check.source_ = source;
+  check.box_ = {box, to_first, from_first, around && !destination.place.on_host()};
+  check.add_windows(0, around, false);
+  check.windows_.front().expected = not_read(source.bytes);
+  if (source.place.on_host()) {
+    check.windows_.front().expected = check.of_source(from.host);
+  }
+  return check;
+}
+
+// The bytes of the box's elements on the host, as they lie there.
+std::vector<std::byte> WorkCheck::of_source(const MemoryAddress& host) const {
+  Box in_place = box_->box;
+  in_place.destination_strides = in_place.source_strides;
+  std::vector<std::byte> bytes = not_read(source_->bytes);
+  copy_box(bytes.data() + box_->from, host.host, in_place);
+  return bytes;
 }
 
 WorkCheck WorkCheck::of_fill(const CheckedRange& to, std::span<const std::byte> pattern,
@@ -115,10 +161,33 @@ WorkCheck WorkCheck::of_launch(const LoadedKernel& kernel, std::span<const Memor
   for (size_t i = 0; i < inner.size(); ++i) {
     const BufferUse& buffer = kernel.buffers[i];
     if (!buffer.writes || buffer.bytes == 0) continue;
-    CheckedRange range = CheckedRange::of(host[i], inner[i], buffer.bytes);
-    range.name = fmt::format("buffer {} at {} of memory {}", i, host[i].offset, host[i].memory);
-    check.ranges_.push_back(std::move(range));
-    check.add_windows(check.ranges_.size() - 1, around, buffer.whole);
+    check.add_result(CheckedRange::of(host[i], inner[i], buffer.bytes), "buffer", i, host[i],
+                     around, buffer.whole);
+  }
+  return check;
+}
+
+WorkCheck WorkCheck::of_call(const LibraryCallLaunch& host, const LibraryCallLaunch& inner,
+                             const PlannedCall& sizes, bool around) {
+  WorkCheck check;
+  check.what_ = fmt::format("the call {}", host.label == nullptr ? "" : host.label);
+  check.is_launch_ = true;
+  const auto is_operand = [&](const MemoryAddress& result, int64_t bytes) {
+    for (size_t i = 0; i < host.operands.size() && i < sizes.operands.size(); ++i) {
+      const MemoryAddress& operand = host.operands[i];
+      if (operand.memory == result.memory && operand.offset < result.offset + bytes &&
+          result.offset < operand.offset + sizes.operands[i]) {
+        return true;
+      }
+    }
+    return false;
+  };
+  for (size_t i = 0; i < host.results.size() && i < sizes.results.size(); ++i) {
+    const MemoryAddress& place = host.results[i];
+    const int64_t bytes = sizes.results[i];
+    if (bytes == 0 || place.on_host()) continue;
+    check.add_result(CheckedRange::of(place, inner.results[i], bytes), "result", i, place, around,
+                     !is_operand(place, bytes));
   }
   return check;
 }
@@ -136,7 +205,14 @@ Status WorkCheck::before(Device& device, uint32_t queue) {
   for (SeenBytes& each : windows_) {
     const MemoryAddress place = place_of(each);
     if (place.on_host()) {
-      std::memcpy(place.host, unwritten_on_host().data(), static_cast<size_t>(each.bytes));
+      const std::byte* const paint = unwritten_on_host().data();
+      if (box_) {
+        Box in_place = box_->box;
+        in_place.source_strides = in_place.destination_strides;
+        copy_box(place.host + box_->to, paint + box_->to, in_place);
+      } else {
+        std::memcpy(place.host, paint, static_cast<size_t>(each.bytes));
+      }
       each.before.assign(unwritten_on_host().begin(), unwritten_on_host().begin() + each.bytes);
       continue;
     }
@@ -163,6 +239,28 @@ Status WorkCheck::behind(Device& device, uint32_t queue) {
     TENON_TRY(read(device, queue, each.after, moved(place, -each.lead)));
   }
   return {};
+}
+
+std::vector<std::byte> WorkCheck::expected_of(const SeenBytes& window) const {
+  if (!box_) return window.expected;
+  std::vector<std::byte> bytes(window.before.begin() + window.lead,
+                               window.before.begin() + window.lead + window.bytes);
+  copy_box(bytes.data() + box_->to, window.expected.data() + box_->from, box_->box);
+  return bytes;
+}
+
+// The bytes of the window that the work writes, or that nothing may write.
+std::vector<bool> WorkCheck::looked_at(const SeenBytes& window) const {
+  const auto size = static_cast<size_t>(window.bytes);
+  if (!box_ || box_->gaps) return std::vector<bool>(size, true);
+  Box in_place = box_->box;
+  in_place.source_strides = in_place.destination_strides;
+  std::vector<std::byte> written(size);
+  const std::vector<std::byte> ones(size, std::byte{1});
+  copy_box(written.data() + box_->to, ones.data() + box_->to, in_place);
+  std::vector<bool> seen;
+  for (const std::byte each : written) seen.push_back(each != std::byte{0});
+  return seen;
 }
 
 // Whether the work may write the byte, which is counted from the window's lead on.
@@ -198,10 +296,14 @@ std::optional<std::string> WorkCheck::beside(const SeenBytes& window) const {
 
 // The fault in the bytes of the destination; empty if there is none.
 std::string WorkCheck::fault_in(const SeenBytes& window) const {
-  const bool host = ranges_[window.range].place.on_host();
+  const CheckedRange& range = ranges_[window.range];
   const std::byte* const before = window.before.data() + window.lead;
-  const std::byte* const now = host ? place_of(window).host : window.after.data() + window.lead;
+  const std::byte* const now =
+      range.place.on_host() ? place_of(window).host : window.after.data() + window.lead;
+  const std::vector<std::byte> expected = expected_of(window);
+  const std::vector<bool> seen = looked_at(window);
   int64_t first = -1;
+  int64_t bytes = 0;
   int64_t wrong = 0;
   int64_t unchanged = 0;
   int64_t left = 0;       // Unchanged, from the first wrong one on.
@@ -209,11 +311,14 @@ std::string WorkCheck::fault_in(const SeenBytes& window) const {
   int64_t run = 0;
   int64_t longest = 0;
   for (int64_t i = 0; i < window.bytes; ++i) {
+    const auto at = static_cast<size_t>(i);
+    if (!seen[at]) continue;
+    ++bytes;
     const bool same = now[i] == before[i];
     run = same ? run + 1 : 0;
     longest = std::max(longest, run);
     unchanged += same ? 1 : 0;
-    const bool is_wrong = is_launch_ ? same : now[i] != window.expected[static_cast<size_t>(i)];
+    const bool is_wrong = is_launch_ ? same : now[i] != expected[at];
     if (is_wrong && first < 0) first = i;
     left += first >= 0 && same ? 1 : 0;
     if (!is_wrong) continue;
@@ -222,16 +327,17 @@ std::string WorkCheck::fault_in(const SeenBytes& window) const {
   }
   const int64_t proof = std::min(window.bytes, kProof);
   if (wrong == 0 || (is_launch_ && (longest < proof || proof < kProof / 2))) return "";
-  const std::string_view which = window.bytes == ranges_[window.range].bytes ? ""
-                                 : window.begin == 0                         ? "its first "
-                                                                             : "its last ";
+  const std::string which = window.bytes == range.bytes                 ? ""
+                            : window.begin == 0                         ? "its first "
+                            : window.begin + window.bytes < range.bytes ? "the "
+                                                                        : "its last ";
+  const std::string_view middle = which == "the " ? " looked at" : "";
   const std::string counts =
-      fmt::format("of {}{} bytes {} are {}, the first at offset {}", which, window.bytes,
+      fmt::format("of {}{} bytes{} {} are {}, the first at offset {}", which, bytes, middle,
                   rewritten == 0 ? left : wrong, rewritten == 0 ? "as they were" : "wrong",
                   window.begin + first);
-  const std::string& name = ranges_[window.range].name;
-  const std::string in = name.empty() ? "" : " to " + name;
-  if (unchanged == window.bytes && window.begin == 0)
+  const std::string in = range.name.empty() ? "" : " to " + range.name;
+  if (unchanged == bytes && window.begin == 0)
     return fmt::format("wrote nothing{} ({})", in, counts);
   if (rewritten == 0) return fmt::format("wrote only a part{} ({})", in, counts);
   return fmt::format("wrote other bytes{} ({})", in, counts);
