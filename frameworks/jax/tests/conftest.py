@@ -8,6 +8,17 @@ import textwrap
 import pytest
 
 
+def pytest_addoption(parser):
+    parser.addoption("--part", metavar="I/N", default="1/1", help="run every N-th test, from the I-th on")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Tests of one file are spread over the parts, so that each part has some of every file."""
+    first, step = map(int, config.getoption("--part").split("/"))
+    config.hook.pytest_deselected(items=[item for i, item in enumerate(items) if i % step != first - 1])
+    items[:] = items[first - 1::step]
+
+
 def is_stood_for() -> bool:
     """Whether cpu or template stand for the device, where only matters whether the host sees its memory. They do not for a
     device that is not of this tree."""
