@@ -52,6 +52,7 @@ ALLOWED = {
     "frameworks/pjrt/c_api": "core/base core/types",
     "conformance": "core hlo backends frameworks/pjrt/c_api",
     "frameworks/pjrt": "core hlo backends frameworks/pjrt/c_api",
+    "frameworks/python": "frameworks/pjrt/c_api",
     "tools": "core hlo backends conformance",
     "fuzz": "core hlo",
     "bench": "core hlo backends",

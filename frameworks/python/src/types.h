@@ -1,0 +1,43 @@
+// Element types: of the PJRT C API, of numpy, and of DLPack.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "frameworks/pjrt/c_api/pjrt_c_api.h"
+
+namespace tenon::python {
+
+namespace nb = nanobind;
+
+struct TypeInfo {
+  PJRT_Buffer_Type type = PJRT_Buffer_Type_INVALID;
+  const char* name = "";  ///< In numpy, or in ml_dtypes.
+  char kind = 0;          ///< The kind in numpy's array interface.
+  int bytes = 0;          ///< One element on the host; those of less than a byte take one.
+};
+
+/// Throws TypeError for types that numpy and ml_dtypes lack.
+const TypeInfo& info_of(PJRT_Buffer_Type type);
+/// The dtype, an object of numpy.
+nb::object dtype_of(const TypeInfo& info);
+
+/// An array of the host. The memory is valid as long as `owner` lives.
+struct HostView {
+  nb::object owner;
+  const TypeInfo* info = nullptr;
+  const void* data = nullptr;
+  std::vector<int64_t> dims;
+};
+/// An object that numpy or DLPack can read, in row-major order: in place, or as a copy if it is
+/// not. Throws TypeError for other types of elements.
+HostView host_array(nb::handle object);
+
+/// The type for DLPack. Throws BufferError for types that it lacks.
+nb::dlpack::dtype dlpack_type(const TypeInfo& info);
+
+}  // namespace tenon::python

@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""The Python package `tenon`: its wheel is built, installed into an environment of its own, and its tests run on Tenon's devices.
+
+    python_test.py BUILD [--full]     --full: on gpu-sim, the template as a plug-in and reference too
+
+Prints PASS, FAIL and SKIP lines."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "frameworks/python"
+ABSENT = 77  # make-venv: there is no Python, or no index to install from.
+MOST_BYTES = 40_000_000  # Of the wheel.
+
+
+def test_wheel(build: pathlib.Path) -> None:
+    folder = build / "python_wheel"
+    done = subprocess.run([PACKAGE / "make-wheel", folder], env=dict(os.environ, BUILD_DIR=str(build)), text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    wheels = list(folder.glob("tenon-*.whl"))
+    size = wheels[0].stat().st_size if wheels else 0
+    good = done.returncode == 0 and len(wheels) == 1 and size <= MOST_BYTES
+    print(f"{'PASS' if good else 'FAIL'} the wheel: {size} bytes{'' if good else ': ' + done.stdout[-500:]}")
+
+
+def pytest(device: str, label: str) -> None:
+    settings = dict(os.environ, TENON_DEVICE=device)
+    for name in ("TENON_LAYERS", "TENON_FAULTS", "TENON_PJRT_LIBRARY", "PYTHONPATH"):
+        settings.pop(name, None)
+    done = subprocess.run([PACKAGE / ".venv/bin/python", "-m", "pytest", "-q", "-rA", "--tb=short", "-p", "no:cacheprovider", "--timeout=300",
+                           PACKAGE / "tests"], env=settings, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    found = re.findall(r"^(PASSED|FAILED|ERROR|SKIPPED) (?:\S*/)?(\S+)(.*)$", done.stdout, re.MULTILINE)
+    for outcome, name, rest in found:
+        word = {"PASSED": "PASS", "SKIPPED": "SKIP"}.get(outcome, "FAIL")
+        print(f"{word} {label} {name}" + (f": {rest.strip(' -')}" if word != "PASS" else ""))
+    if not found or (done.returncode != 0 and not any(o in ("FAILED", "ERROR") for o, *_ in found)):
+        print(f"FAIL {label}: pytest ended with {done.returncode}: {' / '.join(done.stdout.splitlines()[-20:])}")
+
+
+def main() -> int:
+    build = pathlib.Path(sys.argv[1]).resolve()
+    made = subprocess.run([str(PACKAGE / "make-venv")], env=dict(os.environ, BUILD_DIR=str(build)), text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if made.returncode != 0:
+        absent = made.returncode == ABSENT
+        why = " / ".join(made.stdout.strip().splitlines()[-1 if absent else -5:])
+        print(f"{'SKIP' if absent else 'FAIL'} python: its environment cannot be made: {why}")
+        return 0 if absent else 1
+    test_wheel(build)
+    pytest("cpu", "cpu")
+    pytest("template", "template")
+    if "--full" in sys.argv:
+        pytest("gpu-sim", "gpu-sim")
+        pytest(f"{build}/backends/libtenon_template.so:0", "template as a plug-in")
+        pytest("reference", "reference")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
