@@ -212,21 +212,47 @@ Event Buffer::copy_to_host(std::span<std::byte> to, const std::optional<Dims>& s
     if (!memory) return Event::ready(memory.error());
     staging = *std::move(memory);
   }
+  return fetch(to.data(), std::move(staging), 0, bytes,
+               [to, box = box_of(shape_, wanted, dense)](const std::byte* staged) {
+                 copy_box(to.data(), staged, box);
+               });
+}
+
+Event Buffer::copy_part_to_host(std::span<std::byte> to, int64_t offset) const {
+  const auto bytes = static_cast<int64_t>(to.size());
+  const int64_t all = shape_.byte_size();
+  if (offset < 0 || offset > all || bytes > all - offset) {
+    return Event::ready(invalid_argument("{} bytes at {} of {}, which has {}", bytes, offset,
+                                         shape_.to_string(), all));
+  }
+  HostMemory staging;
+  if (device_->stages() || device_->is_viewed()) {
+    auto memory = host_memory(bytes, "a copy to the host");
+    if (!memory) return Event::ready(memory.error());
+    staging = *std::move(memory);
+  }
+  return fetch(to.data(), std::move(staging), offset, bytes, [to](const std::byte* staged) {
+    if (!to.empty()) std::memcpy(to.data(), staged, to.size());
+  });
+}
+
+Event Buffer::fetch(std::byte* target, HostMemory staging, int64_t offset, int64_t bytes,
+                    std::function<void(const std::byte* staged)> arrived) const {
   const auto in_order = device_->in_order();
   Result<BufferStorage> from = storage();
   if (!from) return Event::ready(from.error());
   auto promise = std::make_shared<Promise>(device_->pool());
   const Event event = promise->event();
-  std::byte* const target = staging != nullptr ? staging->data() : to.data();
+  if (staging != nullptr) target = staging->data();
   const QueueRole role = role_of_copy(backend::MemoryAddress::of_host(target), from->place());
   const WorkPosition reader = device_->post(
-      [device = device_.get(), from = *from, target, bytes, role] {
-        return device->copy(backend::MemoryAddress::of_host(target), from.place(), bytes, role);
+      [device = device_.get(), from = *from, target, offset, bytes, role] {
+        return device->copy(backend::MemoryAddress::of_host(target), from.place(offset), bytes,
+                            role);
       },
-      [promise, staging, to, defined = defined_,
-       box = box_of(shape_, wanted, dense)](const Status& status) {
+      [promise, staging, arrived = std::move(arrived), defined = defined_](const Status& status) {
         const Status outcome = worst(defined, status);
-        if (outcome.ok() && staging != nullptr) copy_box(to.data(), staging->data(), box);
+        if (outcome.ok() && staging != nullptr) arrived(staging->data());
         promise->set(outcome);
       },
       {role, before_copy(definer_, {})});

@@ -108,6 +108,9 @@ class Buffer {
   /// Copies the elements to `to`, which stays until the event: dense and row-major, or with bytes
   /// between neighbours along each dimension. Errors, as the event: elements outside of `to`.
   Event copy_to_host(std::span<std::byte> to, const std::optional<Dims>& strides = {}) const;
+  /// Copies the bytes from `offset` as they lie, as many as there is room for. Errors, as the
+  /// event: bytes outside of the array.
+  Event copy_part_to_host(std::span<std::byte> to, int64_t offset) const;
   /// Waits.
   Result<Literal> to_literal() const;
   /// A copy in the memory of that device, of any backend; in `into`, which allocate() gave for it,
@@ -137,6 +140,10 @@ class Buffer {
 
  private:
   Status gone() const;
+  /// Copies `bytes` from `offset` to `target`, or to `staging`, with which `arrived` is called
+  /// then.
+  Event fetch(std::byte* target, HostMemory staging, int64_t offset, int64_t bytes,
+              std::function<void(const std::byte* staged)> arrived) const;
 
   const std::shared_ptr<Device> device_;
   const MemoryKind kind_;

@@ -133,9 +133,9 @@ void Event::on_ready(Callback callback) const {
 
 // --- Promise
 
-Promise::Promise(CallbackPool pool) : state_(std::make_shared<Event::Impl>()) {
-  state_->pool = std::move(pool);
-}
+Promise::Promise(CallbackPool pool) : Promise() { state_->pool = std::move(pool); }
+
+Promise::Promise() : state_(std::make_shared<Event::Impl>()) {}
 
 Promise::~Promise() {
   if (state_ == nullptr || event().is_ready()) return;
@@ -166,6 +166,10 @@ void Promise::set(Status status) {
   }
   state->changed.notify_all();
   for (const Event::Callback& callback : callbacks) {
+    if (!pool) {
+      callback(*state->outcome);
+      continue;
+    }
     try {
       pool->run([callback, state] { callback(*state->outcome); });
     } catch (const std::exception&) {  // No memory: the callback runs on this thread.

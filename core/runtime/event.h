@@ -58,6 +58,8 @@ class Event {
 class Promise {
  public:
   explicit Promise(CallbackPool pool);
+  /// One whose set() calls the callbacks itself.
+  Promise();
   ~Promise();
   Promise(Promise&&) noexcept = default;
   Promise& operator=(Promise&&) noexcept;

@@ -310,7 +310,10 @@ std::atomic<int64_t> executions = 0;
 // keeps itself by no reference: who has the work has it.
 struct InFlightExecution : WorkItem {
   InFlightExecution(std::shared_ptr<const LoadedProgram> program, const ExecuteOptions& options)
-      : loaded(std::move(program)), observer(options.observer), done_(loaded->device->pool()) {
+      : loaded(std::move(program)),
+        observer(options.observer),
+        context(options.context),
+        done_(loaded->device->pool()) {
     work = [this] { return run(); };
     done = [this](const Status& status) { finish(status); };
     stop = &stop_word;
@@ -318,6 +321,7 @@ struct InFlightExecution : WorkItem {
 
   const std::shared_ptr<const LoadedProgram> loaded;
   StepObserver* const observer;
+  const std::shared_ptr<const void> context;
   ThrottleToken throttle_token;
   ExecutionMemory memory;
   std::atomic<uint32_t> stop_word = 0;
@@ -337,7 +341,8 @@ struct InFlightExecution : WorkItem {
 
   Status run() {
     if (loaded->needs_inputs) TENON_TRY(inputs_defined());
-    Status status = StepRunner(*loaded, memory, &stop_word, *steps, observer, number).run();
+    Status status =
+        StepRunner(*loaded, memory, &stop_word, *steps, observer, {number, context.get()}).run();
     // Later users of this memory queue their work behind this work.
     memory = {};
     return status;

@@ -60,6 +60,8 @@ struct ExecuteOptions {
   std::vector<uint32_t> keep;
   /// Outlives the execution; may be null.
   StepObserver* observer = nullptr;
+  /// The caller's data for host functions (HostCallFrame::context), kept until the execution ends.
+  std::shared_ptr<const void> context;
 };
 
 struct Execution {

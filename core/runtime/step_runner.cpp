@@ -277,7 +277,7 @@ Status StepRunner::by_function(const program::CustomCall& call, const PreparedCa
   for (const BufferId id : call.results) {
     arrays.add_result({program_.buffer(id).type, program_.buffer(id).dims});
   }
-  TENON_TRY(prepared.run(arrays.frame(static_cast<int64_t>(loaded_.device->number()), execution_)));
+  TENON_TRY(prepared.run(arrays.frame(static_cast<int64_t>(loaded_.device->number()), origin_)));
   for (size_t r = 0; r < call.results.size(); ++r) {
     TENON_TRY(put(call.results[r], arrays.results()[r].bytes));
   }

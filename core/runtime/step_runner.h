@@ -73,14 +73,14 @@ class StepRunner {
   /// `stop` ends loops of the host when it is raised; `steps` counts the steps that have begun.
   StepRunner(const LoadedProgram& loaded, const ExecutionMemory& frame,
              const std::atomic<uint32_t>* stop, program::StepCounts& steps, StepObserver* observer,
-             int64_t execution = 0)
+             HostCallOrigin origin = {})
       : loaded_(loaded),
         program_(loaded.compiled.program),
         memory_(frame),
         stop_(stop),
         steps_(steps),
         observer_(observer),
-        execution_(execution) {}
+        origin_(origin) {}
 
   /// Gives the work of all steps to the queue. Waits where a step needs a value from the device (a
   /// loop's predicate, a host step). Errors carry the step's label.
@@ -117,7 +117,7 @@ class StepRunner {
   const std::atomic<uint32_t>* stop_;
   program::StepCounts& steps_;
   StepObserver* const observer_;
-  const int64_t execution_;
+  const HostCallOrigin origin_;
 };
 
 }  // namespace tenon::runtime

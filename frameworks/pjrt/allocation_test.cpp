@@ -57,8 +57,9 @@ TEST(WithoutMemory, ErrorsAreErrors) {
   look_up.client = client.get();
   look_up.id = 7;
   without_memory(api().PJRT_Client_LookupDevice, look_up, "5: there is no device 7; there are 2");
-  without_memory(api().PJRT_Client_DmaMap, uninitialized<PJRT_Client_DmaMap_Args>(),
-                 "12: Client_DmaMap: host memory is not mapped");
+  without_memory(api().PJRT_Device_PoisonExecution,
+                 uninitialized<PJRT_Device_PoisonExecution_Args>(),
+                 "12: Device_PoisonExecution: executions are not poisoned");
 }
 
 TEST(WithoutMemory, ProgramsAreNotCompiled) {

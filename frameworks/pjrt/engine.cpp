@@ -120,13 +120,15 @@ void add_memory(const runtime::CompiledProgram& from, CompiledModule& compiled) 
   compiled.temporary_bytes = from.program.temporary_bytes + workspace;
 }
 
+// The backend's own id does not cover passes and lowering.
+std::string text_of_compiler(const backend::Backend& backend, const backend::TargetInfo& target) {
+  return fmt::format("{}\n{}", kCompilerHash, runtime::compiled_for(backend, target));
+}
+
 class BackendEngine : public Engine {
  public:
-  explicit BackendEngine(std::shared_ptr<runtime::Client> client) : Engine(std::move(client)) {}
-
-  std::string description() const override {
-    return fmt::format("{} {}", client().backend().name(), client().backend().version());
-  }
+  explicit BackendEngine(std::shared_ptr<runtime::Client> client)
+      : Engine(client, client->shared_backend()) {}
 
   Result<CompiledModule> compile(std::shared_ptr<const hlo::Module> module, size_t device,
                                  const hlo::CompileOptions& options) override {
@@ -139,13 +141,15 @@ class BackendEngine : public Engine {
   }
 
   std::string save(const runtime::Executable& executable) const override {
-    return runtime::save(executable.compiled(), compiled_for(*executable.device()));
+    return runtime::save(executable.compiled(),
+                         text_of_compiler(client().backend(), executable.device()->info().target));
   }
 
   Result<CompiledModule> load(std::string_view bytes, size_t device) override {
     TENON_ASSIGN(const std::shared_ptr<runtime::Device> target, live_device(device));
     TENON_ASSIGN(runtime::CompiledProgram program,
-                 runtime::load_compiled_program(bytes, compiled_for(*target)));
+                 runtime::load_compiled_program(
+                     bytes, text_of_compiler(client().backend(), target->info().target)));
     auto compiled = load_on(target, std::move(program));
     if (compiled || compiled.error().code() == ErrorCode::kUnavailable ||
         compiled.error().code() == ErrorCode::kResourceExhausted) {
@@ -156,12 +160,6 @@ class BackendEngine : public Engine {
   }
 
  private:
-  // The backend's own id does not cover passes and lowering.
-  std::string compiled_for(const runtime::Device& device) const {
-    return fmt::format("{}\n{}", kCompilerHash,
-                       runtime::compiled_for(client().backend(), device.info().target));
-  }
-
   static Result<CompiledModule> load_on(const std::shared_ptr<runtime::Device>& device,
                                         runtime::CompiledProgram program) {
     TENON_ASSIGN(runtime::CustomCalls calls, host_functions(program.program));
@@ -202,10 +200,8 @@ Status check_targets(const hlo::Module& module, const runtime::HostFunctionTable
 // Uses the memory of an `interp` device, and computes with the evaluator.
 class ReferenceEngine : public Engine {
  public:
-  explicit ReferenceEngine(std::shared_ptr<runtime::Client> client) : Engine(std::move(client)) {}
-
-  std::string description() const override { return "reference evaluator"; }
-  std::string device_kind(size_t) const override { return "reference"; }
+  explicit ReferenceEngine(std::shared_ptr<runtime::Client> client)
+      : Engine(std::move(client), nullptr) {}
 
   Result<CompiledModule> compile(std::shared_ptr<const hlo::Module> module, size_t device,
                                  const hlo::CompileOptions&) override {
@@ -299,7 +295,18 @@ StepSummary summary_of(const std::vector<hlo::Placement>& placement) {
   return summary;
 }
 
-Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
+std::string NamedDevices::description() const {
+  if (backend == nullptr) return "reference evaluator";
+  return fmt::format("{} {}", backend->name(), backend->version());
+}
+
+std::string NamedDevices::device_kind(size_t device) const {
+  return backend == nullptr ? "reference" : devices[device].target.name;
+}
+
+namespace {
+
+Status check(const EngineOptions& options) {
   if (options.device_count < 1) {
     return invalid_argument("{} devices; expected at least one", options.device_count);
   }
@@ -311,18 +318,78 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
     return invalid_argument("a time limit of {} milliseconds; 0 (none) to {}", options.time_limit,
                             kLongestLimit);
   }
-  if (options.device == "reference") {
+  return {};
+}
+
+bool is_reference(const EngineOptions& options) { return options.device == "reference"; }
+
+// The backend of the devices within its layers, and the index of the first.
+Result<std::pair<std::shared_ptr<backend::Backend>, size_t>> backend_of(
+    const EngineOptions& options) {
+  TENON_TRY(check(options));
+  if (is_reference(options)) {
     backend::InterpreterConfig config;
     config.devices = static_cast<size_t>(options.device_count);
     TENON_ASSIGN(auto backend,
                  backend::with_layers(backend::make_interpreter_backend(config), options.layers));
-    TENON_ASSIGN(auto client, open_client(std::move(backend), 0, options));
-    return std::make_unique<ReferenceEngine>(std::move(client));
+    return std::pair(std::move(backend), size_t{0});
   }
   TENON_ASSIGN(const backend::DeviceName name, backend::parse_device_name(options.device));
   TENON_ASSIGN(auto backend, backend::Registry::instance().get(name.backend));
   TENON_ASSIGN(backend, backend::with_layers(std::move(backend), options.layers));
-  TENON_ASSIGN(auto client, open_client(std::move(backend), name.index, options));
+  return std::pair(std::move(backend), name.index);
+}
+
+}  // namespace
+
+Result<NamedDevices> find_devices(const EngineOptions& options) {
+  TENON_ASSIGN(const auto found, backend_of(options));
+  TENON_ASSIGN(const std::vector<backend::DeviceInfo> all, found.first->devices());
+  NamedDevices named;
+  if (!is_reference(options)) named.backend = found.first;
+  for (size_t i = 0; i < static_cast<size_t>(options.device_count); ++i) {
+    if (found.second + i >= all.size()) {
+      return not_found("backend {} has {} devices, there is no number {}", found.first->name(),
+                       all.size(), found.second + i);
+    }
+    named.devices.push_back(all[found.second + i]);
+  }
+  return named;
+}
+
+Result<UnloadedModule> compile_for(const NamedDevices& devices, size_t device,
+                                   const hlo::Module& module, const hlo::CompileOptions& options) {
+  UnloadedModule unloaded;
+  const auto functions = runtime::HostFunctions::instance().of(kPlatformName);
+  if (devices.backend == nullptr) {
+    TENON_TRY(check_targets(module, functions));
+    unloaded.steps = {1, 1};
+    return unloaded;
+  }
+  const backend::TargetInfo& target = devices.devices[device].target;
+  TENON_ASSIGN(hlo::Compilation compilation,
+               hlo::compile(module, *devices.backend, target, options));
+  TENON_ASSIGN(const runtime::CustomCalls calls, host_functions(compilation.compiled.program));
+  TENON_TRY(check_targets(compilation.compiled, calls, functions));
+  CompiledModule sizes;
+  add_memory(compilation.compiled, sizes);
+  unloaded.code_bytes = sizes.code_bytes;
+  unloaded.temporary_bytes = sizes.temporary_bytes;
+  unloaded.steps = summary_of(compilation.placement);
+  unloaded.saved = runtime::save(compilation.compiled, text_of_compiler(*devices.backend, target));
+  return unloaded;
+}
+
+Engine::Engine(std::shared_ptr<runtime::Client> client, std::shared_ptr<backend::Backend> backend)
+    : client_(std::move(client)) {
+  named_.backend = std::move(backend);
+  for (const auto& device : client_->devices()) named_.devices.push_back(device->info());
+}
+
+Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
+  TENON_ASSIGN(auto found, backend_of(options));
+  TENON_ASSIGN(auto client, open_client(std::move(found.first), found.second, options));
+  if (is_reference(options)) return std::make_unique<ReferenceEngine>(std::move(client));
   return std::make_unique<BackendEngine>(std::move(client));
 }
 

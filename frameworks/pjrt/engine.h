@@ -53,6 +53,30 @@ struct CompiledModule {
   int64_t temporary_bytes = 0;
 };
 
+/// Devices of a backend by what it says of them (B9), open or not: enough to compile for.
+struct NamedDevices {
+  std::shared_ptr<backend::Backend> backend;  ///< Within its layers; null: the reference evaluator.
+  std::vector<backend::DeviceInfo> devices;
+
+  /// As those of an Engine.
+  std::string description() const;
+  std::string device_kind(size_t device) const;
+};
+/// The devices that an Engine would open. Errors: those of Engine::open that come before opening.
+Result<NamedDevices> find_devices(const EngineOptions& options);
+
+/// A Module that is compiled and nowhere loaded.
+struct UnloadedModule {
+  std::string saved;  ///< Engine::save; empty if the engine has no serial form.
+  StepSummary steps;
+  /// As in CompiledModule.
+  int64_t code_bytes = 0;
+  int64_t temporary_bytes = 0;
+};
+/// Compiles for a device of that index without opening it. Errors: those of Engine::compile.
+Result<UnloadedModule> compile_for(const NamedDevices& devices, size_t device,
+                                   const hlo::Module& module, const hlo::CompileOptions& options);
+
 class Engine {
  public:
   /// Errors: no such device or layer; those of the backend.
@@ -62,12 +86,12 @@ class Engine {
   static Result<std::shared_ptr<Engine>> shared(const EngineOptions& options);
   virtual ~Engine() = default;
 
+  /// The devices by their properties, as they were opened first.
+  const NamedDevices& named() const { return named_; }
   /// The name and version of the engine, for people.
-  virtual std::string description() const = 0;
+  std::string description() const { return named_.description(); }
   /// The kind of a device: an executable for one kind runs on every device of that kind.
-  virtual std::string device_kind(size_t device) const {
-    return devices()[device]->info().target.name;
-  }
+  std::string device_kind(size_t device) const { return named_.device_kind(device); }
   const std::vector<std::shared_ptr<runtime::Device>>& devices() const {
     return client_->devices();
   }
@@ -90,10 +114,11 @@ class Engine {
   virtual Result<CompiledModule> load(std::string_view bytes, size_t device) = 0;
 
  protected:
-  explicit Engine(std::shared_ptr<runtime::Client> client) : client_(std::move(client)) {}
+  Engine(std::shared_ptr<runtime::Client> client, std::shared_ptr<backend::Backend> backend);
   runtime::Client& client() const { return *client_; }
 
  private:
+  NamedDevices named_;
   const std::shared_ptr<runtime::Client> client_;
 };
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,8 @@
 /// Handles are structures of the global namespace, as the C API declares them.
 struct PJRT_Event {
   tenon::runtime::Event event;
+  /// Sets an event that the caller made; null for others.
+  std::unique_ptr<tenon::runtime::Promise> promise = nullptr;
 };
 
 struct PJRT_DeviceDescription {
@@ -45,9 +48,14 @@ struct PJRT_Device {
 struct PJRT_TopologyDescription {
   std::string platform_name;
   std::string platform_version;
+  tenon::pjrt::NamedDevices named;
   std::vector<PJRT_DeviceDescription*> descriptions;
+  /// Owned by a topology without a client.
+  std::vector<std::unique_ptr<PJRT_DeviceDescription>> owned_descriptions;
+  std::string text;  ///< Names the release, the devices and their targets.
   std::string serialized;
   uint64_t fingerprint = 0;
+  bool belongs_to_client = false;
 };
 
 namespace tenon::pjrt {
@@ -87,11 +95,27 @@ struct ClientState {
   std::vector<PJRT_Device*> devices;
   std::vector<PJRT_Memory*> memories;
   PJRT_TopologyDescription topology;
+  std::mutex mapped_mutex;
+  std::set<void*> mapped;  ///< Memory of the host that the caller has declared.
 };
 
+/// The create options of a client, or of a topology without one.
+struct CreateOptions {
+  EngineOptions engine;
+  std::string platform_name = std::string(kPlatformName);
+};
+/// Options override the environment. Frameworks also send options of other plug-ins, which are
+/// ignored. Errors: values of another type, or that are no numbers.
+Result<CreateOptions> create_options_of(const PJRT_NamedValue* values, size_t count);
+
+/// The release and the engine.
+std::string platform_version_of(const NamedDevices& named);
+
+/// Describes a device of that index.
+void describe(const NamedDevices& named, size_t device, PJRT_DeviceDescription& description);
 /// Creates the descriptions of the devices of `state.engine`.
 void describe_devices(ClientState& state);
-void describe_topology(ClientState& state);
+void describe_topology(ClientState& state, const CreateOptions& options);
 
 /// A character array as a string view; it may be null if empty.
 inline std::string_view view_of(const char* text, size_t size) {

@@ -64,7 +64,7 @@ Result<std::vector<hlo::EvalValue>> ReferenceCalls::call(
   for (const hlo::Type& type : op.result_types()) {
     if (type.is_tensor()) arrays.add_result(type.shape());
   }
-  TENON_TRY(prepared.run(arrays.frame(0, execution)));
+  TENON_TRY(prepared.run(arrays.frame(0, {execution})));
   std::vector<hlo::EvalValue> values;
   size_t next = 0;
   for (const hlo::Type& type : op.result_types()) {

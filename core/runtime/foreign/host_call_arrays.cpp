@@ -52,7 +52,7 @@ void HostCallArrays::add_result(const Shape& shape) {
   results_.push_back({.shape = shape, .bytes = bytes, .is_token = false});
 }
 
-HostCallFrame HostCallArrays::frame(int64_t device, int64_t execution) {
+HostCallFrame HostCallArrays::frame(int64_t device, HostCallOrigin origin) {
   for (const auto& [r, o] : foreign_.aliases) {
     const std::span<std::byte> shared = results_[r].bytes;
     if (!shared.empty()) std::memcpy(shared.data(), operands_[o].bytes.data(), shared.size());
@@ -60,7 +60,7 @@ HostCallFrame HostCallArrays::frame(int64_t device, int64_t execution) {
   }
   seen_operands_ = seen(foreign_.operands, operands_);
   seen_results_ = seen(foreign_.results, results_);
-  return {seen_operands_, seen_results_, device, execution};
+  return {seen_operands_, seen_results_, device, origin};
 }
 
 }  // namespace tenon::runtime

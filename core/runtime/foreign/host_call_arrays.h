@@ -39,7 +39,7 @@ class HostCallArrays {
   void add_result(const Shape& shape);
 
   /// Everything that was added, for one call. Results that are aliased with operands hold them.
-  HostCallFrame frame(int64_t device, int64_t execution);
+  HostCallFrame frame(int64_t device, HostCallOrigin origin);
   /// The results that are no tokens, in order.
   std::span<const HostResult> results() const { return results_; }
 

@@ -30,12 +30,18 @@ struct HostResult {
   bool is_token = false;
 };
 
+/// The execution that a call belongs to.
+struct HostCallOrigin {
+  int64_t execution = 0;          ///< The same for all calls of one execution.
+  const void* context = nullptr;  ///< ExecuteOptions::context.
+};
+
 /// One call, valid until it returns. An operand that is aliased with a result has its bytes.
 struct HostCallFrame {
   std::span<const HostOperand> operands;
   std::span<const HostResult> results;
-  int64_t device = 0;     ///< The number of the device in its client.
-  int64_t execution = 0;  ///< The same for all calls of one execution.
+  int64_t device = 0;  ///< The number of the device in its client.
+  HostCallOrigin origin;
 };
 
 /// A function, prepared for one step of a Program: runs it. An error ends the execution.

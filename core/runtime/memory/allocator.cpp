@@ -267,6 +267,13 @@ MemoryStatistics Allocator::statistics() const {
   return statistics_;
 }
 
+void Allocator::clear_statistics() {
+  const std::lock_guard lock(mutex_);
+  statistics_.peak_bytes_in_use = statistics_.bytes_in_use;
+  statistics_.largest_allocation = 0;
+  statistics_.allocations = 0;
+}
+
 Status Allocator::exhausted(int64_t bytes, const MemoryLabel& label, const Status& why) const {
   constexpr size_t kListed = 5;
   const std::lock_guard lock(mutex_);

@@ -141,6 +141,8 @@ class Allocator : public std::enable_shared_from_this<Allocator> {
   /// Forgets the device: its memory is gone or will be freed by its close.
   void abandon();
   MemoryStatistics statistics() const;
+  /// Begins the peak, the largest allocation and the count of allocations again.
+  void clear_statistics();
 
  private:
   friend class Suballocation;

@@ -19,9 +19,22 @@ PJRT_Buffer* make_buffer(std::shared_ptr<ClientState> client, PJRT_Memory* memor
   return made.release();
 }
 
+Result<runtime::BufferPtr> usable(const PJRT_Buffer& buffer) {
+  if (buffer.given) TENON_TRY(buffer.given->await());
+  return buffer.buffer;
+}
+
 Status check_client(const ClientState& client, const PJRT_Memory* memory) {
   if (std::ranges::find(client.memories, memory) != client.memories.end()) return {};
   return invalid_argument("the memory is one of another client");
+}
+
+Result<PJRT_Memory*> memory_of(const PJRT_Client* client, PJRT_Memory* memory,
+                               PJRT_Device* device) {
+  if (memory == nullptr && device != nullptr) memory = device->memories.front();
+  if (memory == nullptr) return invalid_argument("neither a memory nor a device is named");
+  TENON_TRY(check_client(*client->state, memory));
+  return memory;
 }
 
 namespace {
@@ -37,15 +50,6 @@ runtime::HostLifetime lifetime_of(PJRT_HostBufferSemantics semantics) {
     default:  // Copied at once, which is correct for each of them.
       return runtime::HostLifetime::kDuringCall;
   }
-}
-
-// The memory named, or a device's default one.
-Result<PJRT_Memory*> memory_of(const PJRT_Client* client, PJRT_Memory* memory,
-                               PJRT_Device* device) {
-  if (memory == nullptr && device != nullptr) memory = device->memories.front();
-  if (memory == nullptr) return invalid_argument("neither a memory nor a device is named");
-  TENON_TRY(check_client(*client->state, memory));
-  return memory;
 }
 
 // Whether the elements may contain bits that are not part of their values. A dense array of pred
@@ -118,6 +122,69 @@ Status error_buffer(PJRT_Client_CreateErrorBuffer_Args& args) {
                std::string(view_of(args.error_message, args.error_message_size)));
   TENON_ASSIGN(args.buffer, without_contents(args.client, memory, shape, "an error buffer",
                                              runtime::Event::ready(std::move(error))));
+  return {};
+}
+
+// Memory that the caller keeps until `on_delete_callback`, where the device takes it as it lies.
+Status view(PJRT_Client_CreateViewOfDeviceBuffer_Args& args) {
+  using Args = PJRT_Client_CreateViewOfDeviceBuffer_Args;
+  PJRT_Memory* const named = has(args, &Args::memory) ? args.memory : nullptr;
+  TENON_ASSIGN(PJRT_Memory* const memory, memory_of(args.client, named, args.device));
+  TENON_ASSIGN(const Shape shape, shape_of(args.element_type, args.dims, args.num_dims));
+  TENON_TRY(check_device_layout(shape, args.layout));
+  const ElementType type = shape.element_type();
+  if (bit_width(type) < 8 && !is_pred(type)) {
+    return unimplemented("a view of {}, whose elements take a byte each", shape.to_string());
+  }
+  TENON_ASSIGN(const auto device, unwrap(memory).device->live());
+  const auto* const data = static_cast<const std::byte*>(args.device_buffer_ptr);
+  runtime::Promise gone(device->pool());
+  const runtime::Event is_gone = gone.event();
+  TENON_ASSIGN(runtime::BufferStorage storage,
+               runtime::import(device, unwrap(memory).kind,
+                               {data, static_cast<size_t>(shape.byte_size())}, std::move(gone)));
+  if (storage.empty()) {
+    return unimplemented("{} takes no view of memory that is not its own, or not of this address",
+                         device->info().name);
+  }
+  args.buffer =
+      make_buffer(args.client->state, memory,
+                  std::make_shared<runtime::Buffer>(device, unwrap(memory).kind, shape,
+                                                    std::move(storage), runtime::Event::ready()));
+  if (args.on_delete_callback != nullptr) {
+    is_gone.on_ready(
+        [callback = args.on_delete_callback, pointer = args.device_buffer_ptr,
+         user = args.on_delete_callback_arg](const Status&) { callback(pointer, user); });
+  }
+  return {};
+}
+
+// The same bytes as elements of another type. They are copied, so that neither array changes when
+// the other is donated.
+Status bitcast(PJRT_Buffer_Bitcast_Args& args) {
+  const PJRT_Buffer& from = *args.buffer;
+  TENON_ASSIGN(const Shape shape, shape_of(args.element_type, args.dims, args.num_dims));
+  TENON_TRY(check_device_layout(shape, args.device_layout));
+  const auto takes_whole_bytes = [](const Shape& each) {
+    return bit_width(each.element_type()) >= 8 && !is_pred(each.element_type());
+  };
+  const Shape& before = from.buffer->shape();
+  if (before.element_type() != shape.element_type() &&
+      !(takes_whole_bytes(before) && takes_whole_bytes(shape))) {
+    return unimplemented("a bitcast from {} to {}", before.to_string(), shape.to_string());
+  }
+  if (before.byte_size() != shape.byte_size()) {
+    return invalid_argument("a bitcast from {} of {} bytes to {} of {}", before.to_string(),
+                            before.byte_size(), shape.to_string(), shape.byte_size());
+  }
+  TENON_ASSIGN(const runtime::BufferPtr source, usable(from));
+  const runtime::MemoryKind kind = unwrap(from.memory).kind;
+  TENON_ASSIGN(const runtime::BufferPtr copy, source->copy_to(source->device(), kind));
+  TENON_ASSIGN(runtime::BufferStorage storage, copy->storage());
+  args.out_buffer = make_buffer(
+      from.client, from.memory,
+      std::make_shared<runtime::Buffer>(source->device(), kind, shape, std::move(storage),
+                                        copy->defined(), copy->definer()));
   return {};
 }
 
@@ -200,6 +267,7 @@ Status is_on_cpu(PJRT_Buffer_IsOnCpu_Args& args) {
 // Callers hold the buffer, ask for the address, and only then wait for the contents: the address is
 // known earlier, and an error would leave the buffer held.
 Status data_pointer(PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args& args) {
+  if (args.buffer->given) TENON_TRY(args.buffer->given->await());
   TENON_ASSIGN(const std::byte* const data, args.buffer->buffer->host_address());
   args.device_memory_ptr = const_cast<std::byte*>(data);
   return {};
@@ -232,10 +300,7 @@ void add_buffers(PJRT_Api& api) {
   api.PJRT_Client_BufferFromHostBuffer = entry<from_host>;
   api.PJRT_Client_CreateUninitializedBuffer = entry<uninitialized>;
   api.PJRT_Client_CreateErrorBuffer = entry<error_buffer>;
-  api.PJRT_Client_CreateViewOfDeviceBuffer =
-      refuse<"Client_CreateViewOfDeviceBuffer: device memory has no addresses">;
-  api.PJRT_Client_CreateAliasBuffer = refuse<"Client_CreateAliasBuffer is not supported">;
-  api.PJRT_Client_FulfillAliasBuffer = refuse<"Client_FulfillAliasBuffer is not supported">;
+  api.PJRT_Client_CreateViewOfDeviceBuffer = entry<view>;
   api.PJRT_Buffer_Destroy = entry<destroy>;
   api.PJRT_Buffer_ElementType = entry<element_type>;
   api.PJRT_Buffer_Dimensions = entry<dimensions>;
@@ -253,10 +318,7 @@ void add_buffers(PJRT_Api& api) {
   api.PJRT_Buffer_DecreaseExternalReferenceCount = entry<decrease_references>;
   api.PJRT_Buffer_UnsafePointer = entry<unsafe_pointer>;
   api.PJRT_Buffer_OpaqueDeviceMemoryDataPointer = entry<data_pointer>;
-  api.PJRT_Buffer_DonateWithControlDependency =
-      refuse<"Buffer_DonateWithControlDependency is not supported">;
-  // If it is null, callers copy instead.
-  api.PJRT_Buffer_Bitcast = nullptr;
+  api.PJRT_Buffer_Bitcast = entry<bitcast>;
 }
 
 }  // namespace tenon::pjrt

@@ -64,26 +64,21 @@ Result<std::string> text_of(const PJRT_NamedValue& option, std::string_view name
   return std::string(view_of(option.string_value, option.value_size));
 }
 
-struct CreateOptions {
-  EngineOptions engine;
-  std::string platform_name = std::string(kPlatformName);
-};
+}  // namespace
 
-// Options override the environment. Frameworks also send options of other plug-ins, which are
-// ignored.
-Result<CreateOptions> options_of(const PJRT_Client_Create_Args& args) {
+Result<CreateOptions> create_options_of(const PJRT_NamedValue* values, size_t count) {
   CreateOptions all;
   EngineOptions& options = all.engine;
   options.device = environment("TENON_DEVICE", "interp");
   options.layers = environment("TENON_LAYERS", "");
-  const std::string count = environment("TENON_DEVICE_COUNT", "1");
-  const PJRT_NamedValue from_environment = named("TENON_DEVICE_COUNT", count);
+  const std::string devices = environment("TENON_DEVICE_COUNT", "1");
+  const PJRT_NamedValue from_environment = named("TENON_DEVICE_COUNT", devices);
   TENON_ASSIGN(options.device_count, integer_of(from_environment, "TENON_DEVICE_COUNT"));
   const std::string limit = environment("TENON_TIME_LIMIT", "0");
   TENON_ASSIGN(options.time_limit,
                integer_of(named("TENON_TIME_LIMIT", limit), "TENON_TIME_LIMIT"));
-  for (size_t i = 0; i < args.num_options; ++i) {
-    const PJRT_NamedValue& option = args.create_options[i];
+  for (size_t i = 0; i < count; ++i) {
+    const PJRT_NamedValue& option = values[i];
     const std::string_view name = view_of(option.name, option.name_size);
     if (name == "device") {
       TENON_ASSIGN(options.device, text_of(option, name));
@@ -101,6 +96,12 @@ Result<CreateOptions> options_of(const PJRT_Client_Create_Args& args) {
   return all;
 }
 
+std::string platform_version_of(const NamedDevices& named) {
+  return fmt::format("tenon {} {}, {}", TENON_VERSION, kCompilerHash, named.description());
+}
+
+namespace {
+
 // Layers complete their files when devices close. If work is still in flight when the client is
 // destroyed, devices close on threads of their own: the end of the program waits for them.
 void close_before_the_end() {
@@ -111,15 +112,15 @@ void close_before_the_end() {
 }
 
 Status client_create(PJRT_Client_Create_Args& args) {
-  TENON_ASSIGN(const CreateOptions options, options_of(args));
+  TENON_ASSIGN(const CreateOptions options,
+               create_options_of(args.create_options, args.num_options));
   auto state = std::make_shared<ClientState>();
   TENON_ASSIGN(state->engine, Engine::shared(options.engine));
   if (!options.engine.layers.empty()) close_before_the_end();
   state->platform_name = options.platform_name;
-  state->platform_version =
-      fmt::format("tenon {} {}, {}", TENON_VERSION, kCompilerHash, state->engine->description());
+  state->platform_version = platform_version_of(state->engine->named());
   describe_devices(*state);
-  describe_topology(*state);
+  describe_topology(*state, options);
   args.client = new PJRT_Client{std::move(state)};
   return {};
 }
@@ -205,7 +206,7 @@ Status topology(PJRT_Client_TopologyDescription_Args& args) {
 // A client of a single process ignores the state of other processes.
 Status update_global_process_info(PJRT_Client_UpdateGlobalProcessInfo_Args&) { return {}; }
 
-PJRT_NamedValue named(std::string_view name, PJRT_NamedValue_Type type, size_t size) {
+PJRT_NamedValue value_named(std::string_view name, PJRT_NamedValue_Type type, size_t size) {
   PJRT_NamedValue value = {};
   value.struct_size = sizeof(PJRT_NamedValue);
   value.name = name.data();
@@ -218,22 +219,42 @@ PJRT_NamedValue named(std::string_view name, PJRT_NamedValue_Type type, size_t s
 }  // namespace
 
 PJRT_NamedValue named(std::string_view name, std::string_view text) {
-  PJRT_NamedValue value = named(name, PJRT_NamedValue_kString, text.size());
+  PJRT_NamedValue value = value_named(name, PJRT_NamedValue_kString, text.size());
   value.string_value = text.data();
   return value;
 }
 
 PJRT_NamedValue named(std::string_view name, const int64_t* values, size_t count) {
-  PJRT_NamedValue value = named(name, PJRT_NamedValue_kInt64List, count);
+  PJRT_NamedValue value = value_named(name, PJRT_NamedValue_kInt64List, count);
   value.int64_array_value = values;
   return value;
 }
 
 PJRT_NamedValue named(std::string_view name, float number) {
-  PJRT_NamedValue value = named(name, PJRT_NamedValue_kFloat, 1);
+  PJRT_NamedValue value = value_named(name, PJRT_NamedValue_kFloat, 1);
   value.float_value = number;
   return value;
 }
+
+namespace {
+
+// Transfers take every memory of the host as it is, so that nothing needs to be done.
+Status dma_map(PJRT_Client_DmaMap_Args& args) {
+  if (args.data == nullptr) return invalid_argument("no memory is given");
+  ClientState& state = *args.client->state;
+  const std::lock_guard lock(state.mapped_mutex);
+  if (state.mapped.insert(args.data).second) return {};
+  return Status(ErrorCode::kAlreadyExists, "the memory is mapped already");
+}
+
+Status dma_unmap(PJRT_Client_DmaUnmap_Args& args) {
+  ClientState& state = *args.client->state;
+  const std::lock_guard lock(state.mapped_mutex);
+  if (state.mapped.erase(args.data) != 0) return {};
+  return not_found("the memory is not mapped");
+}
+
+}  // namespace
 
 void add_client(PJRT_Api& api) {
   api.PJRT_Plugin_Initialize = entry<initialize>;
@@ -251,8 +272,8 @@ void add_client(PJRT_Api& api) {
   api.PJRT_Client_DefaultDeviceAssignment = entry<default_device_assignment>;
   api.PJRT_Client_TopologyDescription = entry<topology>;
   api.PJRT_Client_UpdateGlobalProcessInfo = entry<update_global_process_info>;
-  api.PJRT_Client_DmaMap = refuse<"Client_DmaMap: host memory is not mapped">;
-  api.PJRT_Client_DmaUnmap = refuse<"Client_DmaUnmap: host memory is not mapped">;
+  api.PJRT_Client_DmaMap = entry<dma_map>;
+  api.PJRT_Client_DmaUnmap = entry<dma_unmap>;
 }
 
 }  // namespace tenon::pjrt

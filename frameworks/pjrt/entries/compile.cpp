@@ -3,6 +3,7 @@
 #include "frameworks/pjrt/c_api/messages.h"
 #include "frameworks/pjrt/compile_options.h"
 #include "frameworks/pjrt/entries/executables.h"
+#include "frameworks/pjrt/entries/host_transfers.h"
 #include "frameworks/pjrt/entries/table.h"
 #include "frameworks/pjrt/tokens.h"
 #include "frameworks/pjrt/types.h"
@@ -72,7 +73,7 @@ void add_array(Signature& signature, const Shape& shape, runtime::MemoryKind kin
   signature.bytes += shape.byte_size();
 }
 
-Result<PJRT_Device*> device_of(const ClientState& client, const PjrtCompileOptions& options) {
+Result<size_t> device_of(const PjrtCompileOptions& options, size_t devices) {
   if (options.replicas != 1 || options.partitions != 1) {
     return unimplemented(
         "a program of {} replicas and {} partitions: programs run on one device, and none is "
@@ -80,28 +81,67 @@ Result<PJRT_Device*> device_of(const ClientState& client, const PjrtCompileOptio
         options.replicas, options.partitions);
   }
   const int64_t id = options.devices.empty() ? 0 : options.devices.front();
-  if (options.devices.size() > 1 || id < 0 || id >= static_cast<int64_t>(client.devices.size())) {
+  if (options.devices.size() > 1 || id < 0 || id >= static_cast<int64_t>(devices)) {
     return invalid_argument("a device assignment to {} devices, the first {}; there are {}",
-                            options.devices.size(), id, client.devices.size());
+                            options.devices.size(), id, devices);
   }
-  return client.devices[static_cast<size_t>(id)];
+  return static_cast<size_t>(id);
 }
 
+namespace {
+
+void set_costs(ExecutableState& state, const StepSummary& steps) {
+  state.steps = steps;
+  state.costs = {named("flops", static_cast<float>(steps.flops)),
+                 named("transcendentals", static_cast<float>(steps.transcendentals)),
+                 named("bytes accessed", static_cast<float>(steps.bytes)),
+                 named("steps", static_cast<float>(steps.steps)),
+                 named("steps on the host", static_cast<float>(steps.host_steps))};
+}
+
+void set_fingerprint(ExecutableState& state, const PJRT_TopologyDescription& topology) {
+  state.fingerprint = serial::digest_of(fmt::format("{} {} {}", serial::digest_of(topology.text),
+                                                    serial::digest_of(state.code),
+                                                    serial::digest_of(state.options)));
+}
+
+// A program that was read, and what is known of it before it is compiled.
+struct ReadProgram {
+  std::shared_ptr<ExecutableState> state = std::make_shared<ExecutableState>();
+  PjrtCompileOptions options;
+  size_t device = 0;
+  std::shared_ptr<hlo::Module> module;
+};
+
+Result<ReadProgram> read_program(std::string_view code, std::string_view options, size_t devices) {
+  ReadProgram read;
+  read.state->code = code;
+  read.state->options = options;
+  TENON_ASSIGN(read.options, parse_compile_options(options));
+  TENON_ASSIGN(read.device, device_of(read.options, devices));
+  TENON_ASSIGN(read.module, hlo::import_module(code, "program"));
+  hlo::Module& module = *read.module;
+  // Frameworks that use PJRT are written for XLA's scatter.
+  TENON_TRY(hlo::drop_whole_windows(module));
+  TENON_TRY(replace_host_transfers(module));
+  replace_tokens(module);
+  if (module.entry() == nullptr) return invalid_argument("the program has no @main");
+  read.state->name = module.name().empty() ? module.entry()->name() : module.name();
+  TENON_TRY(add_signatures(*module.entry(), *read.state));
+  return read;
+}
+
+}  // namespace
+
 PJRT_LoadedExecutable* finish(std::shared_ptr<ExecutableState> state, CompiledModule compiled) {
-  state->steps = compiled.steps;
-  state->costs = {named("flops", static_cast<float>(compiled.steps.flops)),
-                  named("transcendentals", static_cast<float>(compiled.steps.transcendentals)),
-                  named("bytes accessed", static_cast<float>(compiled.steps.bytes)),
-                  named("steps", static_cast<float>(compiled.steps.steps)),
-                  named("steps on the host", static_cast<float>(compiled.steps.host_steps))};
+  set_costs(*state, compiled.steps);
+  state->target = state->device->description.kind;
   state->code_bytes = compiled.code_bytes;
   state->temporary_bytes = compiled.temporary_bytes;
   state->alias_bytes = compiled.executable->aliased_bytes();
   state->executable = compiled.executable;
   state->device_assignment = device_assignment_of(state->device->description.id);
-  state->fingerprint = serial::digest_of(
-      fmt::format("{} {} {}", serial::digest_of(state->client->topology.serialized),
-                  serial::digest_of(state->code), serial::digest_of(state->options)));
+  set_fingerprint(*state, state->client->topology);
   auto loaded = std::make_unique<PJRT_LoadedExecutable>();
   loaded->state = std::move(state);
   loaded->executable = std::move(compiled.executable);
@@ -110,23 +150,48 @@ PJRT_LoadedExecutable* finish(std::shared_ptr<ExecutableState> state, CompiledMo
 
 Result<PJRT_LoadedExecutable*> compile(const std::shared_ptr<ClientState>& client,
                                        std::string_view code, std::string_view options) {
-  auto state = std::make_shared<ExecutableState>();
-  state->client = client;
-  state->code = code;
-  state->options = options;
-  TENON_ASSIGN(const PjrtCompileOptions parsed, parse_compile_options(options));
-  TENON_ASSIGN(state->device, device_of(*client, parsed));
-  TENON_ASSIGN(std::shared_ptr<hlo::Module> module, hlo::import_module(code, "program"));
-  // Frameworks that use PJRT are written for XLA's scatter.
-  TENON_TRY(hlo::drop_whole_windows(*module));
-  replace_tokens(*module);
-  if (module->entry() == nullptr) return invalid_argument("the program has no @main");
-  state->name = module->name().empty() ? module->entry()->name() : module->name();
-  TENON_TRY(add_signatures(*module->entry(), *state));
+  TENON_ASSIGN(ReadProgram read, read_program(code, options, client->devices.size()));
+  read.state->client = client;
+  read.state->device = client->devices[read.device];
   TENON_ASSIGN(CompiledModule compiled,
-               client->engine->compile(module, state->device->place, parsed.compile));
-  return finish(std::move(state), std::move(compiled));
+               client->engine->compile(read.module, read.device, read.options.compile));
+  return finish(std::move(read.state), std::move(compiled));
 }
+
+Result<PJRT_Executable*> compile(const PJRT_TopologyDescription& topology, std::string_view code,
+                                 std::string_view options) {
+  TENON_ASSIGN(ReadProgram read, read_program(code, options, topology.descriptions.size()));
+  TENON_ASSIGN(UnloadedModule compiled,
+               compile_for(topology.named, read.device, *read.module, read.options.compile));
+  ExecutableState& state = *read.state;
+  set_costs(state, compiled.steps);
+  state.target = topology.descriptions[read.device]->kind;
+  state.code_bytes = compiled.code_bytes;
+  state.temporary_bytes = compiled.temporary_bytes;
+  state.unloaded = std::move(compiled.saved);
+  set_fingerprint(state, topology);
+  return new PJRT_Executable{std::move(read.state)};
+}
+
+namespace {
+
+// Shardings split nothing (device_of), and their meshes are gone since the import: a reader of the
+// text would miss those.
+void drop_shardings(hlo::Dict& attributes) {
+  std::erase_if(attributes,
+                [](const auto& attribute) { return attribute.first.starts_with("sdy."); });
+}
+
+void drop_shardings(hlo::Computation& computation) {
+  for (hlo::Dict& attributes : computation.parameter_attributes()) drop_shardings(attributes);
+  for (hlo::Dict& attributes : computation.result_attributes()) drop_shardings(attributes);
+  for (hlo::Instruction& op : computation) {
+    drop_shardings(op.mutable_discardable());
+    for (size_t r = 0; r < op.region_count(); ++r) drop_shardings(op.region(r));
+  }
+}
+
+}  // namespace
 
 Result<std::string> optimized_text(const ExecutableState& state) {
   static constexpr std::string_view kPasses[] = {"inline-calls", "simplify", "dce"};
@@ -136,21 +201,42 @@ Result<std::string> optimized_text(const ExecutableState& state) {
   hlo::PassOptions passes;
   passes.rewrites = options.compile.rewrites;
   TENON_TRY(hlo::run_passes(*module, kPasses, passes));
+  for (const auto& function : module->functions()) drop_shardings(*function);
   return hlo::print_module(*module, {.form = hlo::TextForm::kStableHlo, .locations = true});
 }
 
 namespace {
 
+Status check_format(const PJRT_Program& program) {
+  const std::string_view format = view_of(program.format, program.format_size);
+  if (format == "mlir") return {};
+  return unimplemented("a program of format '{}'; 'mlir' is read, as an artifact or as text",
+                       format);
+}
+
 Status client_compile(PJRT_Client_Compile_Args& args) {
   const PJRT_Program& program = *args.program;
-  const std::string_view format = view_of(program.format, program.format_size);
-  if (format != "mlir") {
-    return unimplemented("a program of format '{}'; 'mlir' is read, as an artifact or as text",
-                         format);
-  }
+  TENON_TRY(check_format(program));
   TENON_ASSIGN(args.executable,
                compile(args.client->state, view_of(program.code, program.code_size),
                        view_of(args.compile_options, args.compile_options_size)));
+  return {};
+}
+
+// A client, if one is given, is not needed.
+Status compile_ahead(PJRT_Compile_Args& args) {
+  const PJRT_Program& program = *args.program;
+  TENON_TRY(check_format(program));
+  TENON_ASSIGN(args.executable, compile(*args.topology, view_of(program.code, program.code_size),
+                                        view_of(args.compile_options, args.compile_options_size)));
+  return {};
+}
+
+// Options that are given take the place of those of the compilation.
+Status client_load(PJRT_Client_Load_Args& args) {
+  TENON_ASSIGN(args.loaded_executable,
+               load(args.client->state, save(*args.executable->state),
+                    view_of(args.compile_options, args.compile_options_size)));
   return {};
 }
 
@@ -158,9 +244,8 @@ Status client_compile(PJRT_Client_Compile_Args& args) {
 
 void add_compile(PJRT_Api& api) {
   api.PJRT_Client_Compile = entry<client_compile>;
-  api.PJRT_Compile = refuse<"Compile: programs are compiled by clients">;
-  // If it is null, callers load by Executable_DeserializeAndLoad.
-  api.PJRT_Client_Load = nullptr;
+  api.PJRT_Compile = entry<compile_ahead>;
+  api.PJRT_Client_Load = entry<client_load>;
 }
 
 }  // namespace tenon::pjrt

@@ -2,6 +2,9 @@
 #include "frameworks/pjrt/entries/table.h"
 #include "frameworks/pjrt/objects.h"
 
+// The holder of a device's attributes, which the device itself keeps.
+struct PJRT_Device_Attributes {};
+
 namespace tenon::pjrt {
 namespace {
 
@@ -75,6 +78,15 @@ Status get_description(PJRT_Device_GetDescription_Args& args) {
   return {};
 }
 
+// The same as of the description: nothing more is known of a device that is open.
+Status device_attributes(PJRT_Device_GetAttributes_Args& args) {
+  args.attributes = args.device->description.attributes.data();
+  args.num_attributes = args.device->description.attributes.size();
+  args.device_attributes = new PJRT_Device_Attributes();
+  args.attributes_deleter = [](PJRT_Device_Attributes* given) { delete given; };
+  return {};
+}
+
 Status is_addressable(PJRT_Device_IsAddressable_Args& args) {
   args.is_addressable = true;
   return {};
@@ -119,6 +131,11 @@ Status memory_stats(PJRT_Device_MemoryStats_Args& args) {
   set(args.peak_pool_bytes, args.peak_pool_bytes_is_set, 0, false);
   set_if_known(args, &PJRT_Device_MemoryStats_Args::peak_allocated_bytes, int64_t{0});
   set_if_known(args, &PJRT_Device_MemoryStats_Args::peak_allocated_bytes_is_set, false);
+  return {};
+}
+
+Status clear_memory_stats(PJRT_Device_ClearMemoryStats_Args& args) {
+  args.device->engine->last_device(args.device->place)->memory().clear_statistics();
   return {};
 }
 
@@ -186,22 +203,25 @@ MemorySpace::~MemorySpace() {
   }
 }
 
+void describe(const NamedDevices& devices, size_t i, PJRT_DeviceDescription& description) {
+  const backend::DeviceInfo& info = devices.devices[i];
+  description.id = static_cast<int>(i);
+  description.kind = devices.device_kind(i);
+  description.text = fmt::format("TenonDevice(id={}, {})", i, info.name);
+  description.debug_text = fmt::format("{}, {}", description.text, devices.description());
+  description.backend_device = info.name;
+  // A text: jaxlib ends the process at a flag.
+  description.attributes = {
+      named("backend_device", description.backend_device),
+      named("host_visible", info.target.spaces[0].host_visible ? "yes" : "no")};
+}
+
 void describe_devices(ClientState& state) {
   for (size_t i = 0; i < state.engine->devices().size(); ++i) {
     auto device = std::make_unique<PJRT_Device>();
     device->engine = state.engine.get();
     device->place = i;
-    const backend::DeviceInfo& info = device->first()->info();
-    PJRT_DeviceDescription& description = device->description;
-    description.id = static_cast<int>(i);
-    description.kind = state.engine->device_kind(i);
-    description.text = fmt::format("TenonDevice(id={}, {})", i, info.name);
-    description.debug_text = fmt::format("{}, {}", description.text, state.engine->description());
-    description.backend_device = info.name;
-    // A text: jaxlib ends the process at a flag.
-    description.attributes = {
-        named("backend_device", description.backend_device),
-        named("host_visible", info.target.spaces[0].host_visible ? "yes" : "no")};
+    describe(state.engine->named(), i, device->description);
     for (const auto kind : {runtime::MemoryKind::kDevice, runtime::MemoryKind::kPinnedHost}) {
       const int id = static_cast<int>(state.owned_memories.size());
       state.owned_memories.push_back(make_memory(*device, kind, id));
@@ -229,9 +249,8 @@ void add_devices(PJRT_Api& api) {
   api.PJRT_Device_PoisonExecution = refuse<"Device_PoisonExecution: executions are not poisoned">;
   api.PJRT_Device_CreateAsyncTrackingEvent = entry<create_async_tracking_event>;
   api.PJRT_AsyncTrackingEvent_Destroy = entry<destroy_async_tracking_event>;
-  // If these are null, callers use the description's attributes and do not clear their statistics.
-  api.PJRT_Device_GetAttributes = nullptr;
-  api.PJRT_Device_ClearMemoryStats = nullptr;
+  api.PJRT_Device_GetAttributes = entry<device_attributes>;
+  api.PJRT_Device_ClearMemoryStats = entry<clear_memory_stats>;
   api.PJRT_Memory_Id = entry<memory_id>;
   api.PJRT_Memory_Kind = entry<memory_kind>;
   api.PJRT_Memory_Kind_Id = entry<memory_kind_id>;

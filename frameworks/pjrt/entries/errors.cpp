@@ -91,6 +91,21 @@ Status event_on_ready(PJRT_Event_OnReady_Args& args) {
   return {};
 }
 
+Status event_create(PJRT_Event_Create_Args& args) {
+  auto promise = std::make_unique<runtime::Promise>();
+  const runtime::Event event = promise->event();
+  args.event = new PJRT_Event{event, std::move(promise)};
+  return {};
+}
+
+Status event_set(PJRT_Event_Set_Args& args) {
+  PJRT_Event& event = *args.event;
+  if (event.promise == nullptr) return invalid_argument("the event is not one of the caller's");
+  if (event.event.is_ready()) return failed_precondition("the event is set already");
+  event.promise->set(status_of(args.error_code, args.error_message, args.error_message_size));
+  return {};
+}
+
 std::unique_ptr<Error> made(ErrorCode code, std::string text) {
   auto error = std::make_unique<Error>();
   error->vtable = &kErrorFunctions;
@@ -130,6 +145,18 @@ ErrorCode code_of(PJRT_Error_Code code) {
   return known ? static_cast<ErrorCode>(number) : ErrorCode::kUnknown;
 }
 
+Status status_of(PJRT_Error_Code code, const char* message, size_t message_size) {
+  if (code == PJRT_Error_Code_OK) return {};
+  return Status(code_of(code), std::string(view_of(message, message_size)));
+}
+
+Status take_error(PJRT_Error* error) {
+  if (error == nullptr) return {};
+  Status status(of(error).code, of(error).message);
+  destroy(error);
+  return status;
+}
+
 void add_errors(PJRT_Api& api) {
   static_cast<void>(out_of_memory());  // Created while there is memory.
   api.PJRT_Error_Destroy = &error_destroy;
@@ -141,9 +168,8 @@ void add_errors(PJRT_Api& api) {
   api.PJRT_Event_Error = entry<event_error>;
   api.PJRT_Event_Await = entry<event_await>;
   api.PJRT_Event_OnReady = entry<event_on_ready>;
-  // If these are null, callers make no events of their own.
-  api.PJRT_Event_Create = nullptr;
-  api.PJRT_Event_Set = nullptr;
+  api.PJRT_Event_Create = entry<event_create>;
+  api.PJRT_Event_Set = entry<event_set>;
 }
 
 }  // namespace tenon::pjrt

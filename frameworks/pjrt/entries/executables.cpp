@@ -183,6 +183,13 @@ Status executable_addressable_devices(PJRT_LoadedExecutable_AddressableDevices_A
   return {};
 }
 
+Status logical_device_ids(PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args& args) {
+  static PJRT_LogicalDeviceIds first = {0, 0};  // Callers only read.
+  args.addressable_device_logical_ids = &first;
+  args.num_addressable_device_logical_ids = 1;
+  return {};
+}
+
 Status device_assignment(PJRT_LoadedExecutable_GetDeviceAssignment_Args& args) {
   args.serialized_bytes = args.executable->state->device_assignment.data();
   args.serialized_bytes_size = args.executable->state->device_assignment.size();
@@ -239,8 +246,7 @@ void add_executables(PJRT_Api& api) {
   api.PJRT_LoadedExecutable_Fingerprint = entry<loaded_fingerprint>;
   api.PJRT_LoadedExecutable_Delete = entry<loaded_delete>;
   api.PJRT_LoadedExecutable_IsDeleted = entry<executable_is_deleted>;
-  // If it is null, callers use the one device for replica 0 of partition 0.
-  api.PJRT_LoadedExecutable_AddressableDeviceLogicalIds = nullptr;
+  api.PJRT_LoadedExecutable_AddressableDeviceLogicalIds = entry<logical_device_ids>;
 }
 
 }  // namespace tenon::pjrt

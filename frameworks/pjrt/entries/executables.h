@@ -23,8 +23,9 @@ struct Signature {
 
 /// The immutable state of an executable, which all its handles share.
 struct ExecutableState {
-  std::shared_ptr<ClientState> client;
-  PJRT_Device* device = nullptr;
+  std::shared_ptr<ClientState> client;  ///< Null if it was compiled for a topology.
+  PJRT_Device* device = nullptr;        ///< Null likewise.
+  std::string target;                   ///< The kind of device that it is for.
   std::string name;
   std::string fingerprint;
   std::string code;     ///< The program as the caller passed it.
@@ -36,6 +37,7 @@ struct ExecutableState {
   StepSummary steps;
   /// Expired once all loaded executables are destroyed.
   std::weak_ptr<const runtime::Executable> executable;
+  std::string unloaded;    ///< UnloadedModule::saved, if it was compiled for a topology.
   int64_t code_bytes = 0;  ///< As in CompiledModule, this and the next member.
   int64_t temporary_bytes = 0;
   int64_t alias_bytes = 0;  ///< Size of the results in the memory of donated arguments.
@@ -46,8 +48,9 @@ void add_array(Signature& signature, const Shape& shape, runtime::MemoryKind kin
 /// The loaded executable of a state whose source, options, device, name and signatures are set.
 PJRT_LoadedExecutable* finish(std::shared_ptr<ExecutableState> state, CompiledModule compiled);
 
-/// The client's device that the options name. Errors: kUnimplemented for more than one.
-Result<PJRT_Device*> device_of(const ClientState& client, const PjrtCompileOptions& options);
+/// The index of the device, of so many, that the options name. Errors: kUnimplemented for more than
+/// one.
+Result<size_t> device_of(const PjrtCompileOptions& options, size_t devices);
 
 /// The program behind the rewrite rules, as StableHLO text, for people and tools; fusions and
 /// kernels, into which lowering turns it, are not StableHLO. Every call prints it again. Errors:
@@ -66,6 +69,10 @@ Result<PJRT_LoadedExecutable*> load(const std::shared_ptr<ClientState>& client,
 /// of the import and of the driver; kUnimplemented for programs for several devices.
 Result<PJRT_LoadedExecutable*> compile(const std::shared_ptr<ClientState>& client,
                                        std::string_view code, std::string_view options);
+
+/// The same for a device of a topology, which nobody needs to have opened.
+Result<PJRT_Executable*> compile(const PJRT_TopologyDescription& topology, std::string_view code,
+                                 std::string_view options);
 
 }  // namespace tenon::pjrt
 

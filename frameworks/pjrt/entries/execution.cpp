@@ -6,10 +6,8 @@
 #include "frameworks/pjrt/entries/buffers.h"
 #include "frameworks/pjrt/entries/executables.h"
 #include "frameworks/pjrt/entries/table.h"
+#include "frameworks/pjrt/ffi/execution_data.h"
 #include "frameworks/pjrt/types.h"
-
-/// Data of the caller for handlers: none (ffi/extension.cpp).
-struct PJRT_ExecuteContext {};
 
 namespace tenon::pjrt {
 namespace {
@@ -47,7 +45,7 @@ Result<ExecutionArguments> arguments_of(const PJRT_LoadedExecutable_Execute_Args
   for (size_t i = 0; i < args.num_args; ++i) {
     const PJRT_Buffer* given = handles[i];
     if (given == nullptr) return invalid_argument("argument {} is null", i);
-    runtime::BufferPtr buffer = given->buffer;
+    TENON_ASSIGN(runtime::BufferPtr buffer, usable(*given));
     if (buffer->memory_kind() != runtime::MemoryKind::kDevice) {
       if (donates && is_given[i]) {
         if (i == twice) {
@@ -117,11 +115,29 @@ Status check_devices(const PJRT_LoadedExecutable_Execute_Args& args, const Execu
     return invalid_argument("the program was compiled for {}, not for {}",
                             state.device->description.text, args.execute_device->description.text);
   }
-  const PJRT_ExecuteOptions* options = args.options;
-  if (options != nullptr && (options->num_send_ops != 0 || options->num_recv_ops != 0)) {
-    return unimplemented("send and receive callbacks are not supported");
-  }
   return {};
+}
+
+// Returns what the caller gives to the functions of the host; null if that is nothing.
+std::shared_ptr<const ExecutionData> data_of(const PJRT_ExecuteOptions* options) {
+  if (options == nullptr) return nullptr;
+  std::shared_ptr<const ExecutionData> data;
+  if (has(*options, &PJRT_ExecuteOptions::context) && options->context != nullptr) {
+    const std::lock_guard lock(options->context->mutex);
+    data = options->context->data;
+  }
+  if (options->num_send_ops == 0 && options->num_recv_ops == 0) return data;
+  auto with_callbacks =
+      data == nullptr ? std::make_shared<ExecutionData>() : std::make_shared<ExecutionData>(*data);
+  for (size_t i = 0; i < options->num_send_ops; ++i) {
+    const PJRT_SendCallbackInfo& info = options->send_callbacks[0][i];
+    with_callbacks->sends.emplace(info.channel_id, info);
+  }
+  for (size_t i = 0; i < options->num_recv_ops; ++i) {
+    const PJRT_RecvCallbackInfo& info = options->recv_callbacks[0][i];
+    with_callbacks->receives.emplace(info.channel_id, info);
+  }
+  return with_callbacks;
 }
 
 // The executable on its device; if that was lost, it is loaded again where the device has come
@@ -147,6 +163,7 @@ Status execute(PJRT_LoadedExecutable_Execute_Args& args) {
   TENON_ASSIGN(const std::shared_ptr<const runtime::Executable> executable,
                live_executable(*args.executable));
   TENON_ASSIGN(ExecutionArguments arguments, arguments_of(args, *executable));
+  arguments.options.context = data_of(args.options);
   // Handles and memory are allocated first: after the arguments are taken, no allocation may fail.
   std::vector<std::unique_ptr<PJRT_Buffer>> outputs;
   outputs.reserve(state.results.memory.size());

@@ -16,7 +16,7 @@ struct PaddedApi {
 PaddedApi make_table() {
   PaddedApi table = {};
   table.api.struct_size = sizeof(PJRT_Api);
-  table.api.extension_start = shardings_extension(ffi_extensions());
+  table.api.extension_start = memory_descriptions_extension(shardings_extension(ffi_extensions()));
   table.api.pjrt_api_version.struct_size = sizeof(PJRT_Api_Version);
   table.api.pjrt_api_version.major_version = PJRT_API_MAJOR;
   table.api.pjrt_api_version.minor_version = PJRT_API_MINOR;
@@ -26,6 +26,8 @@ PaddedApi make_table() {
   add_topology(table.api);
   add_buffers(table.api);
   add_transfers(table.api);
+  add_late_buffers(table.api);
+  add_host_transfers(table.api);
   add_compile(table.api);
   add_executables(table.api);
   add_execution(table.api);

@@ -71,7 +71,8 @@ Result<PJRT_LoadedExecutable*> load_compiled(const std::shared_ptr<ClientState>&
                                              Saved saved, const PjrtCompileOptions& options) {
   auto state = std::make_shared<ExecutableState>();
   state->client = client;
-  TENON_ASSIGN(state->device, device_of(*client, options));
+  TENON_ASSIGN(const size_t device, device_of(options, client->devices.size()));
+  state->device = client->devices[device];
   TENON_ASSIGN(CompiledModule compiled, client->engine->load(saved.compiled, state->device->place));
   compiled.steps = saved.steps;
   TENON_TRY(
@@ -86,10 +87,10 @@ Result<PJRT_LoadedExecutable*> load_compiled(const std::shared_ptr<ClientState>&
 }  // namespace
 
 std::string save(const ExecutableState& state) {
-  Saved saved = {state.device->description.kind,
+  Saved saved = {state.target,
                  state.options,
                  state.code,
-                 "",
+                 state.unloaded,
                  state.name,
                  numbers_of(state.parameters.memory),
                  numbers_of(state.results.memory),

@@ -22,6 +22,10 @@ PJRT_Error* out_of_memory() noexcept;
 
 /// A caller's invalid code becomes kUnknown.
 ErrorCode code_of(PJRT_Error_Code code);
+/// A caller's error; OK for the code OK.
+Status status_of(PJRT_Error_Code code, const char* message, size_t message_size);
+/// The status of an error that error_of() made, which it destroys; OK for null.
+Status take_error(PJRT_Error* error);
 
 namespace detail {
 
@@ -97,10 +101,15 @@ void add_devices(PJRT_Api& api);
 void add_topology(PJRT_Api& api);
 void add_buffers(PJRT_Api& api);
 void add_transfers(PJRT_Api& api);
+void add_late_buffers(PJRT_Api& api);
+/// Registers their functions of the host, too.
+void add_host_transfers(PJRT_Api& api);
 void add_compile(PJRT_Api& api);
 void add_executables(PJRT_Api& api);
 void add_execution(PJRT_Api& api);
 /// The extension Shardings, before `next`; it stays for the process.
 PJRT_Extension_Base* shardings_extension(PJRT_Extension_Base* next);
+/// The same for MemoryDescriptions.
+PJRT_Extension_Base* memory_descriptions_extension(PJRT_Extension_Base* next);
 
 }  // namespace tenon::pjrt

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "frameworks/pjrt/entries/table.h"
+#include "frameworks/pjrt/ffi/execution_data.h"
 #include "frameworks/pjrt/ffi/handler.h"
 
 namespace tenon::pjrt {
@@ -115,6 +116,14 @@ Status type_register(XLA_FFI_Type_Register_Args& args) {
 }
 
 Status execution_context_get(XLA_FFI_ExecutionContext_Get_Args& args) {
+  const ExecutionData* const data = args.ctx->given;
+  if (data != nullptr) {
+    const auto found = data->objects.find(args.type_id->type_id);
+    if (found != data->objects.end()) {
+      args.data = found->second;
+      return {};
+    }
+  }
   return not_found("the execution has no data of the type {}", args.type_id->type_id);
 }
 

@@ -33,6 +33,8 @@ struct XLA_FFI_Future {
 
 namespace tenon::pjrt {
 
+struct ExecutionData;
+
 /// The types of the states and data that handlers exchange with the host, by id.
 class FfiTypes {
  public:
@@ -80,6 +82,7 @@ struct XLA_FFI_ExecutionContext {
   /// the others to one execution.
   std::array<tenon::pjrt::FfiState*, 3> states = {};
   int64_t execution = 0;
+  const tenon::pjrt::ExecutionData* given = nullptr;  ///< The caller's; null: none.
   int32_t device = 0;
   bool has_device = false;  ///< Not while a call is instantiated.
 

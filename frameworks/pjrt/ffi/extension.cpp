@@ -2,6 +2,7 @@
 
 #include "frameworks/pjrt/entries/table.h"
 #include "frameworks/pjrt/ffi/context.h"
+#include "frameworks/pjrt/ffi/execution_data.h"
 #include "frameworks/pjrt/ffi/handler.h"
 #include "frameworks/pjrt/objects.h"
 
@@ -14,6 +15,22 @@ Status register_type(PJRT_FFI_Type_Register_Args& args) {
   const auto deleter = args.type_info == nullptr ? nullptr : args.type_info->deleter;
   TENON_ASSIGN(args.type_id, FfiTypes::instance().add(view_of(args.type_name, args.type_name_size),
                                                       args.type_id, deleter));
+  return {};
+}
+
+// Executions that began before do not see it.
+Status add_user_data(PJRT_FFI_UserData_Add_Args& args) {
+  if (args.context == nullptr) return invalid_argument("there is no execution context");
+  const std::lock_guard lock(args.context->mutex);
+  const auto& before = args.context->data;
+  auto data = before == nullptr ? std::make_shared<ExecutionData>()
+                                : std::make_shared<ExecutionData>(*before);
+  if (!data->objects.emplace(args.user_data.type_id, args.user_data.data).second) {
+    return Status(ErrorCode::kAlreadyExists,
+                  fmt::format("the execution context has data of the type {} already",
+                              args.user_data.type_id));
+  }
+  args.context->data = std::move(data);
   return {};
 }
 
@@ -44,7 +61,7 @@ PJRT_Extension_Base* ffi_extensions() {
   static PJRT_FFI_Extension ffi = {
       {sizeof(PJRT_FFI_Extension), PJRT_Extension_Type_FFI, &stages.base},
       entry<register_type>,
-      refuse<"FFI user_data_add: executions carry no data of the caller">,
+      entry<add_user_data>,
       entry<register_handler>};
   return &ffi.base;
 }

@@ -65,7 +65,8 @@ class FfiCall {
     FfiState initialized;
     XLA_FFI_ExecutionContext context;
     context.states = {&state_, &prepared, &initialized};
-    context.execution = arrays.execution;
+    context.execution = arrays.origin.execution;
+    context.given = static_cast<const ExecutionData*>(arrays.origin.context);
     context.device = static_cast<int32_t>(arrays.device);
     context.has_device = true;
     const std::pair<XLA_FFI_Handler*, XLA_FFI_ExecutionStage> stages[] = {

@@ -108,6 +108,10 @@ def _register(platform: str, path: str, options: dict, priority: int) -> None:
     xla_bridge.register_backend_factory(
         platform, partial(xla_bridge.make_pjrt_c_api_client, platform, options), priority=priority, fail_quietly=True,
         experimental=False, c_api=c_api)
+    # A topology of a platform that was added describes its device (jax.experimental.topologies).
+    topologies = getattr(xla_bridge, "_topology_factories", None)
+    if options and topologies is not None:
+        topologies[platform] = partial(xla_bridge.xla_client.make_c_api_device_topology, c_api, **options)
 
 
 def _allow_donation(platform: str) -> None:
