@@ -10,8 +10,10 @@
 #include "backends/cpu/codegen/emitter.h"
 #include "backends/cpu/cpu_test_util.h"
 #include "backends/llvm/host.h"
+#include "core/base/random.h"
 #include "core/kernel/legalize/tiles.h"
 #include "core/kernel/testing/case_test_util.h"
+#include "core/types/float_convert.h"
 
 namespace tenon::cpu {
 namespace {
@@ -234,6 +236,46 @@ TEST(Cpu, GathersOfBytesAndWords) {
       c.buffers[0].set_double(k, static_cast<double>(type == "pred" ? k % 3 % 2 : k * 3 % 37));
     }
     for (int64_t k = 0; k < 50; ++k) c.buffers[1].set_integer(k, k * 7 % 37);
+    cases.push_back(std::move(c));
+  }
+  expect_interpreters_bits(cases);
+}
+
+// Quotients of vectors, which no processor has: around multiples of the divisor, and at both ends.
+TEST(Cpu, QuotientsOfVectors) {
+  std::vector<Case> cases;
+  for (const ElementType type : {kS8, kU8, kS16, kU16, kS32, kU32, kS64, kU64}) {
+    const Kernel kernel =
+        kernel::parse(
+            fmt::format(
+                R"(kernel @k(%x: in {0}[4096], %z: in {0}[4096], %q: out {0}[4096], %r: out {0}[4096]) index s32 grid() {{
+  lanes(%i: 4096) {{
+    %a = load %x[%i] : {0}
+    %b = load %z[%i] : {0}
+    %c = div %a, %b : {0}
+    store %c, %q[%i] : {0}
+    %d = rem %a, %b : {0}
+    store %d, %r[%i] : {0}
+  }}
+}}
+)",
+                name_of(type)),
+            "k")
+            .value();
+    Case c = {kernel, kernel::testing::zero_buffers(kernel)};
+    const int64_t least = is_signed_integer(type) ? integer_min(type) : 0;
+    const int64_t most = integer_max(type);
+    Random random(static_cast<uint64_t>(type));
+    for (int64_t k = 0; k < 4096; ++k) {
+      const int bits = static_cast<int>(random.below(bit_width(type) - 1));
+      const auto divisor = static_cast<int64_t>(random.bits() >> (63 - bits));
+      const int64_t number = static_cast<int64_t>(random.bits());
+      const int64_t multiple = divisor == 0 ? number : number - number % divisor;
+      const int64_t numbers[] = {number, multiple, multiple - 1, multiple + 1, least, most, 0, 1};
+      const int64_t divisors[] = {divisor, -divisor, 0, -1, least, most, 1, 2};
+      c.buffers[0].set_integer(k, numbers[k % 8]);
+      c.buffers[1].set_integer(k, divisors[k / 8 % 16 < 8 ? k / 8 % 8 : 0]);
+    }
     cases.push_back(std::move(c));
   }
   expect_interpreters_bits(cases);

@@ -28,6 +28,21 @@ bool divides_plainly(const Value* divisor) {
   return number != nullptr && !number->isZero() && !number->isMinusOne();
 }
 
+// Processors divide no vectors of integers. Floats of more than twice their bits do: the quotient
+// is rounded by less than its distance from the next whole number, unless it is one. `y` is not 0,
+// and not -1 if numbers have a sign.
+Value* divided_in_floats(IRBuilderBase& b, bool quotient, bool is_signed, Value* x, Value* y) {
+  auto* const type = llvm::cast<llvm::VectorType>(x->getType());
+  llvm::Type* const real = type->getScalarSizeInBits() > 16 ? b.getDoubleTy() : b.getFloatTy();
+  auto* const reals = llvm::VectorType::get(real, type->getElementCount());
+  const auto wide = [&](Value* v) {
+    return is_signed ? b.CreateSIToFP(v, reals) : b.CreateUIToFP(v, reals);
+  };
+  Value* const exact = b.CreateFDiv(wide(x), wide(y));
+  Value* const whole = is_signed ? b.CreateFPToSI(exact, type) : b.CreateFPToUI(exact, type);
+  return quotient ? whole : b.CreateSub(x, b.CreateMul(whole, y));
+}
+
 // x / 0 is all ones and x rem 0 is x; least / -1 is least and least rem -1 is 0. In these cases the
 // divisor is replaced by 1, which gives the right result for the last two except for the sign.
 Value* division(IRBuilderBase& b, OpCode code, bool is_signed, Value* x, Value* y) {
@@ -46,7 +61,9 @@ Value* division(IRBuilderBase& b, OpCode code, bool is_signed, Value* x, Value* 
     by_minus_one = b.CreateICmpEQ(y, ones);
     special = b.CreateOr(by_zero, by_minus_one);
   }
-  Value* result = divide(b.CreateSelect(special, number_like(y, 1), y));
+  Value* const by = b.CreateSelect(special, number_like(y, 1), y);
+  const bool in_floats = x->getType()->isVectorTy() && x->getType()->getScalarSizeInBits() <= 32;
+  Value* result = in_floats ? divided_in_floats(b, quotient, is_signed, x, by) : divide(by);
   if (is_signed) result = b.CreateSelect(by_minus_one, quotient ? b.CreateNeg(x) : zero, result);
   return b.CreateSelect(by_zero, quotient ? ones : x, result);
 }

@@ -1,6 +1,7 @@
 // Programs that lowering once got wrong; compares interp with the evaluator.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "hlo/driver/compile.h"
@@ -438,6 +439,27 @@ TEST(Lowering, ScattersThatPromote) {
   const auto narrower = hlo::import_module(text("bf16", "f32", "bf16"), "t");
   ASSERT_FALSE(narrower);
   EXPECT_NE(narrower.error().message().find("C6"), std::string::npos);
+}
+
+// In each part a sum or a product of complex numbers is that of the same numbers: it may go in any
+// order, in vectors.
+TEST(Lowering, ComplexSumsAndProductsInAnyOrder) {
+  for (const std::string op : {"add", "multiply"}) {
+    const auto module = hlo::import_module(
+        "func.func @main(%x: tensor<100xcomplex<f32>>) -> tensor<complex<f32>> {\n"
+        "%i = stablehlo.constant dense<(1.0, 0.0)> : tensor<complex<f32>>\n"
+        "%r = stablehlo.reduce(%x init: %i) applies stablehlo." +
+            op +
+            " across dimensions = [0] : (tensor<100xcomplex<f32>>, tensor<complex<f32>>) -> "
+            "tensor<complex<f32>>\nreturn %r : tensor<complex<f32>>\n}",
+        "t");
+    ASSERT_TRUE(module) << module.error().to_string();
+    const auto program = hlo::compile_to_program(**module);
+    ASSERT_TRUE(program) << program.error().to_string();
+    ASSERT_EQ(program->kernels.size(), 1U);
+    const auto& nodes = program->kernels[0].nodes;
+    EXPECT_EQ(std::ranges::count_if(nodes, [](const auto& n) { return n.commutative; }), 1);
+  }
 }
 
 // A body may take elements of another float type than its accumulator's: they are converted to it.

@@ -3,6 +3,7 @@
 // elements, which shuffles take apart or join.
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 #include <ranges>
 
 #include "backends/cpu/codegen/emitter.h"
@@ -166,16 +167,38 @@ std::vector<NodeId> CpuKernelEmitter::run_of(const std::vector<NodeId>& nodes, s
   return found == run.size() ? run : std::vector<NodeId>();
 }
 
-CpuKernelEmitter::Value* CpuKernelEmitter::mask_of_piece(size_t piece, size_t count,
+// Shuffles take vectors of one register: of wider ones LLVM moves elements one by one. Lanes are in
+// groups of so many.
+int64_t CpuKernelEmitter::lanes_of_register(ElementType type) const {
+  return std::min<int64_t>(width_, std::max<int64_t>(2, vector_bytes_ / storage_bytes(type)));
+}
+
+CpuKernelEmitter::Value* CpuKernelEmitter::mask_of_piece(const LaneGroup& group, size_t piece,
                                                          bool backwards) {
   if (mask_ == nullptr) return nullptr;
   std::vector<int> which;
-  const auto width = static_cast<size_t>(width_);
-  for (size_t l = 0; l < width; ++l) {
-    const size_t lane = (piece * width + l) / count;
-    which.push_back(static_cast<int>(backwards ? width - 1 - lane : lane));
+  const auto lanes = static_cast<size_t>(group.lanes);
+  for (size_t l = 0; l < lanes; ++l) {
+    const size_t lane = (piece * lanes + l) / group.pieces;
+    which.push_back(
+        static_cast<int>(static_cast<size_t>(group.first) + (backwards ? lanes - 1 - lane : lane)));
   }
   return b_.CreateShuffleVector(mask_, which);
+}
+
+CpuKernelEmitter::Value* CpuKernelEmitter::side_by_side(std::vector<Value*> groups) {
+  while (groups.size() > 1) {
+    std::vector<Value*> pairs;
+    const auto lanes =
+        static_cast<int>(llvm::cast<llvm::FixedVectorType>(groups[0]->getType())->getNumElements());
+    std::vector<int> both(static_cast<size_t>(2 * lanes));
+    std::iota(both.begin(), both.end(), 0);
+    for (size_t i = 0; i < groups.size(); i += 2) {
+      pairs.push_back(b_.CreateShuffleVector(groups[i], groups[i + 1], both));
+    }
+    groups = std::move(pairs);
+  }
+  return groups[0];
 }
 
 bool CpuKernelEmitter::joined(const std::vector<NodeId>& nodes, size_t first,
@@ -206,21 +229,31 @@ bool CpuKernelEmitter::joined(const std::vector<NodeId>& nodes, size_t first,
 void CpuKernelEmitter::load_run(const std::vector<NodeId>& run, int64_t stride) {
   const Node& n = kernel_.node(run[0]);
   llvm::Type* const element = codegen::memory_type_of(context_, n.type);
-  auto* const vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(width_));
-  Value* from = scalar_address(n, 0);
-  if (stride < 0) from = b_.CreateGEP(element, from, number(stride * (width_ - 1)));
-  std::vector<Value*> pieces;
-  for (size_t i = 0; i < run.size(); ++i) {
-    Value* const place = b_.CreateGEP(element, from, number(static_cast<int64_t>(i) * width_));
-    Value* const mask = mask_of_piece(i, run.size(), stride < 0);
-    pieces.push_back(
-        mask == nullptr
-            ? static_cast<Value*>(b_.CreateAlignedLoad(vector, place, alignment_of(n.type)))
-            : b_.CreateMaskedLoad(vector, place, alignment_of(n.type), mask,
-                                  llvm::Constant::getNullValue(vector)));
+  const int64_t lanes = lanes_of_register(n.type);
+  auto* const vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes));
+  Value* const from = scalar_address(n, 0);
+  std::vector<std::vector<Value*>> elements(run.size());
+  for (int64_t first = 0; first < width_; first += lanes) {
+    const LaneGroup group = {first, lanes, run.size()};
+    // The lane whose elements lie lowest.
+    const int64_t lowest = stride < 0 ? first + lanes - 1 : first;
+    std::vector<Value*> pieces;
+    for (size_t i = 0; i < run.size(); ++i) {
+      Value* const place =
+          b_.CreateGEP(element, from, number(lowest * stride + static_cast<int64_t>(i) * lanes));
+      Value* const mask = mask_of_piece(group, i, stride < 0);
+      pieces.push_back(
+          mask == nullptr
+              ? static_cast<Value*>(b_.CreateAlignedLoad(vector, place, alignment_of(n.type)))
+              : b_.CreateMaskedLoad(vector, place, alignment_of(n.type), mask,
+                                    llvm::Constant::getNullValue(vector)));
+    }
+    for (size_t i = 0; i < run.size(); ++i) {
+      elements[i].push_back(taken_apart(b_, pieces, i, stride < 0));
+    }
   }
   for (size_t i = 0; i < run.size(); ++i) {
-    values_[kernel_.node(run[i]).results[0]] = {nullptr, taken_apart(b_, pieces, i, stride < 0), 0};
+    values_[kernel_.node(run[i]).results[0]] = {nullptr, side_by_side(elements[i]), 0};
   }
 }
 
@@ -231,22 +264,35 @@ CpuKernelEmitter::Value* CpuKernelEmitter::load_apart(const Node& n) {
   if (width_ == 1 || mask_ != nullptr) return nullptr;
   const int64_t stride = apart(n);
   const int64_t count = std::abs(stride);
-  if (count < 2 || count > kMostSkipped || count > width_ + 1) return nullptr;
+  const int64_t lanes = lanes_of_register(n.type);
+  if (count < 2 || count > kMostSkipped || count > lanes + 1) return nullptr;
+  Value* const from = scalar_address(n, 0);
+  std::vector<Value*> groups;
+  for (int64_t first = 0; first < width_; first += lanes) {
+    groups.push_back(load_group_apart(n, from, stride, {first, lanes, static_cast<size_t>(count)}));
+  }
+  return side_by_side(std::move(groups));
+}
+
+CpuKernelEmitter::Value* CpuKernelEmitter::load_group_apart(const Node& n, Value* from,
+                                                            int64_t stride,
+                                                            const LaneGroup& group) {
   llvm::Type* const element = codegen::memory_type_of(context_, n.type);
-  auto* const vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(width_));
-  Value* from = scalar_address(n, 0);
-  if (stride < 0) from = b_.CreateGEP(element, from, number(stride * (width_ - 1)));
+  const int64_t lanes = group.lanes;
+  const auto count = static_cast<int64_t>(group.pieces);
+  auto* const vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes));
+  const int64_t lowest = (stride < 0 ? group.first + lanes - 1 : group.first) * stride;
   Value* result = nullptr;
   for (int64_t piece = 0; piece < count; ++piece) {
-    const int64_t begin = piece + 1 < count ? piece * width_ : (width_ - 1) * count + 1 - width_;
-    const int64_t end = piece + 1 < count ? begin + width_ : width_ * count;
-    Value* const loaded = b_.CreateAlignedLoad(vector, b_.CreateGEP(element, from, number(begin)),
-                                               alignment_of(n.type));
+    const int64_t begin = piece + 1 < count ? piece * lanes : (lanes - 1) * count + 1 - lanes;
+    const int64_t end = piece + 1 < count ? begin + lanes : lanes * count;
+    Value* const loaded = b_.CreateAlignedLoad(
+        vector, b_.CreateGEP(element, from, number(lowest + begin)), alignment_of(n.type));
     std::vector<int> which;
-    for (int64_t l = 0; l < width_; ++l) {
-      const int64_t place = (stride < 0 ? width_ - 1 - l : l) * count;
-      const bool taken = place >= piece * width_ && place < end;
-      which.push_back(static_cast<int>(taken ? width_ + place - begin : l));
+    for (int64_t l = 0; l < lanes; ++l) {
+      const int64_t place = (stride < 0 ? lanes - 1 - l : l) * count;
+      const bool taken = place >= piece * lanes && place < end;
+      which.push_back(static_cast<int>(taken ? lanes + place - begin : l));
     }
     result = b_.CreateShuffleVector(result == nullptr ? loaded : result, loaded, which);
   }
@@ -259,13 +305,23 @@ void CpuKernelEmitter::store_run(const std::vector<NodeId>& run) {
   Value* const to = scalar_address(n, 1);
   std::vector<Value*> values;
   for (const NodeId each : run) values.push_back(vector_of(form(kernel_.node(each).operands[0])));
-  const std::vector<Value*> pieces = interleaved(b_, values);
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    Value* const place = b_.CreateGEP(element, to, number(static_cast<int64_t>(i) * width_));
-    if (Value* const mask = mask_of_piece(i, run.size(), false)) {
-      b_.CreateMaskedStore(pieces[i], place, alignment_of(n.type), mask);
-    } else {
-      b_.CreateAlignedStore(pieces[i], place, alignment_of(n.type));
+  const int64_t lanes = lanes_of_register(n.type);
+  for (int64_t first = 0; first < width_; first += lanes) {
+    const LaneGroup group = {first, lanes, run.size()};
+    std::vector<int> which(static_cast<size_t>(lanes));
+    std::iota(which.begin(), which.end(), static_cast<int>(first));
+    std::vector<Value*> parts;
+    for (Value* const value : values) parts.push_back(b_.CreateShuffleVector(value, which));
+    const std::vector<Value*> pieces = interleaved(b_, parts);
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      const int64_t place =
+          first * static_cast<int64_t>(run.size()) + static_cast<int64_t>(i) * lanes;
+      Value* const where = b_.CreateGEP(element, to, number(place));
+      if (Value* const mask = mask_of_piece(group, i, false)) {
+        b_.CreateMaskedStore(pieces[i], where, alignment_of(n.type), mask);
+      } else {
+        b_.CreateAlignedStore(pieces[i], where, alignment_of(n.type));
+      }
     }
   }
 }

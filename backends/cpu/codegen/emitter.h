@@ -230,8 +230,19 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
   /// The lanes of a load that are a few elements apart; null if they are not, or some are masked.
   Value* load_apart(const kernel::Node& n);
   void store_run(const std::vector<kernel::NodeId>& run);
-  /// The mask of vector `piece` of the `count` that the lanes access together; null: all lanes.
-  Value* mask_of_piece(size_t piece, size_t count, bool backwards);
+  /// Lanes whose elements, `pieces` of them each, are as many vectors of one register.
+  struct LaneGroup {
+    int64_t first = 0;
+    int64_t lanes = 0;
+    size_t pieces = 0;
+  };
+  int64_t lanes_of_register(ElementType type) const;
+  Value* load_group_apart(const kernel::Node& n, Value* from, int64_t stride,
+                          const LaneGroup& group);
+  /// The lanes of vectors of one type, a power of two of them, in one.
+  Value* side_by_side(std::vector<Value*> groups);
+  /// The mask of vector `piece` that the lanes of a group access together; null: all lanes.
+  Value* mask_of_piece(const LaneGroup& group, size_t piece, bool backwards);
   /// The address of lane 0; operands from `first` on are the indices.
   Value* scalar_address(const kernel::Node& n, size_t first);
 

@@ -65,11 +65,10 @@ Elements ReductionEmitter::rounded(const Elements& combined) const {
   return elements;
 }
 
-// Only an op on the two parameters.
+// Only an op on the two parameters. Sums and products of complex numbers are so in each part (K5).
 bool ReductionEmitter::is_commutative() const {
   const Instruction* inner = op_of_two_parameters(region);
-  return inner != nullptr && inner->info().commutative &&
-         !is_complex(region.parameter(0).type().element_type());
+  return inner != nullptr && inner->info().commutative;
 }
 
 std::optional<uint64_t> identity_of(const Computation& region, ElementType type) {

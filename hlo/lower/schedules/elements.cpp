@@ -48,10 +48,30 @@ class Dependencies {
   std::set<std::tuple<const Instruction*, uint32_t, bool>> seen_;
 };
 
+// The elements of the last dimensions that one lane stores, if its vectors would have gaps between
+// them: they become adjacent then. Elementwise ops alone stay in the memory of an operand.
+size_t dimensions_of_lanes(const FusedOp& fused, const Dims& dims, const LowerLimits& limits) {
+  constexpr int64_t kShort = 7;  // elements
+  constexpr int64_t kLeastLanes = 64;
+  constexpr size_t kMostOps = 8;
+  const auto moves = [](const Instruction* op) {
+    return op->info().category != Category::kElementwise;
+  };
+  size_t rest = dims.size();
+  int64_t together = 1;
+  while (rest > 0 && together * dims[rest - 1] <= kShort) together *= dims[--rest];
+  const bool wide = limits.vector_bytes >= limits.cost.wide_register;
+  const bool many = element_count(dims) / std::max<int64_t>(together, 1) >= kLeastLanes;
+  const bool few = fused.inner.size() <= kMostOps && !fused.combines(nullptr);
+  const bool fits = wide && many && few && std::ranges::any_of(fused.inner, moves);
+  return fits && together > 1 ? rest : dims.size();
+}
+
 // Results of one shape: one kernel over its indices. Those that are `stored` are read from memory.
 Status lower_elements(LoweredOp& lowered, const FusedOp& fused,
                       const std::vector<uint32_t>& results, const std::vector<bool>& stored,
-                      TuningParameters& tuning, std::string_view suffix) {
+                      TuningParameters& tuning, const LowerLimits& limits,
+                      std::string_view suffix) {
   return add_kernel(lowered, fused.op, suffix, [&](KernelMaker& maker) {
     maker.inputs();
     for (uint32_t r = 0; r < stored.size(); ++r) {
@@ -60,14 +80,26 @@ Status lower_elements(LoweredOp& lowered, const FusedOp& fused,
     }
     std::vector<kernel::MemoryId> memories;
     for (const uint32_t r : results) memories.push_back(maker.result(r));
-    for_each_index(
-        maker.b(), fused.results[results[0]].type().dims(), tuning,
-        [&](const Values& index) { store_results(maker, fused, results, memories, index); });
+    const Dims& dims = fused.results[results[0]].type().dims();
+    const auto split =
+        dims.begin() + static_cast<std::ptrdiff_t>(dimensions_of_lanes(fused, dims, limits));
+    const Dims last(split, dims.end());
+    for_each_index(maker.b(), Dims(dims.begin(), split), tuning, [&](const Values& lane) {
+      for (int64_t n = 0; n < element_count(last); ++n) {
+        Values index = lane;
+        int64_t size = element_count(last);
+        for (const int64_t extent : last) {
+          size /= extent;
+          index.push_back(maker.b().index(n / size % extent));
+        }
+        store_results(maker, fused, results, memories, index);
+      }
+    });
   });
 }
 
 Taken emit_elements(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
-                    const LowerLimits&) {
+                    const LowerLimits& limits) {
   std::vector<bool> stored(fused.results.size());
   std::vector<uint32_t> rest;
   for (uint32_t r = 0; r < fused.results.size(); ++r) {
@@ -91,7 +123,7 @@ Taken emit_elements(LoweredOp& lowered, const FusedOp& fused, TuningParameters& 
           fused.op.code() == OpCode::kFusion && dependencies.has_to_wait(fused.results[r], stored);
       (fits && !waits ? now : later).push_back(r);
     }
-    TENON_TRY(lower_elements(lowered, fused, now, stored, tuning,
+    TENON_TRY(lower_elements(lowered, fused, now, stored, tuning, limits,
                              part == 0 ? "" : fmt::format("_{}", part)));
     for (const uint32_t r : now) stored[r] = true;
     rest = std::move(later);

@@ -48,10 +48,10 @@ bool FusedOp::combines(const Instruction* except) const {
 
 namespace {
 
-const Schedule* const kAll[] = {&kSliceUpdate,      &kAttention,       &kTiledDot,
-                                &kTiledConvolution, &kTwoStage,        &kPrefixScan,
-                                &kRowWorkgroup,     &kRowLane,         &kTiledTranspose,
-                                &kSharedColumns,    &kSharedReduction, &kElements};
+const Schedule* const kAll[] = {
+    &kSliceUpdate,   &kAttention,       &kTiledDot, &kTiledConvolution, &kTwoStage,
+    &kPrefixScan,    &kRowWorkgroup,    &kRowLane,  &kConcatenation,    &kTiledTranspose,
+    &kSharedColumns, &kSharedReduction, &kElements};
 
 }  // namespace
 

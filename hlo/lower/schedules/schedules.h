@@ -61,8 +61,8 @@ std::string schedules_documentation();
 
 /// The rows, each defined in its file.
 extern const Schedule kSliceUpdate, kAttention, kTiledDot, kTiledConvolution, kTwoStage,
-    kPrefixScan, kRowWorkgroup, kRowLane, kTiledTranspose, kSharedColumns, kSharedReduction,
-    kElements;
+    kPrefixScan, kRowWorkgroup, kRowLane, kConcatenation, kTiledTranspose, kSharedColumns,
+    kSharedReduction, kElements;
 
 /// Whether lanes in rows and columns share the leaves (kSharedColumns), which kTwoStage would read
 /// with gaps.

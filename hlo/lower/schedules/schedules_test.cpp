@@ -284,6 +284,57 @@ func.func @main(%x: tensor<40x20xf32>) -> tensor<20x40xf32> {
                   {}, {"fusion_tiles"});
 }
 
+// Parts of `list`, numbers of elements along dimension `axis` of `dims`, each computed from %x.
+std::string concatenation(std::string_view type, std::vector<int64_t> dims, size_t axis,
+                          const std::vector<int64_t>& list, std::string_view permutation = "") {
+  const auto tensor = [&](const std::vector<int64_t>& sizes) {
+    return fmt::format("tensor<{}x{}>", fmt::join(sizes, "x"), type);
+  };
+  std::string body, parts, types;
+  int64_t sum = 0;
+  for (size_t k = 0; k < list.size(); ++k) {
+    dims[axis] = list[k];
+    body += fmt::format("%b{0} = stablehlo.broadcast_in_dim %x, dims = [] : (tensor<{1}>) -> {2}\n",
+                        k, type, tensor(dims));
+    body += fmt::format("%i{0} = stablehlo.iota dim = {1} : {2}\n", k, axis, tensor(dims));
+    body += fmt::format("%p{0} = stablehlo.add %b{0}, %i{0} : {1}\n", k, tensor(dims));
+    parts += fmt::format("{}%p{}", k == 0 ? "" : ", ", k);
+    types += fmt::format("{}{}", k == 0 ? "" : ", ", tensor(dims));
+    sum += list[k];
+  }
+  dims[axis] = sum;
+  std::string to = tensor(dims);
+  body +=
+      fmt::format("%c = stablehlo.concatenate {}, dim = {} : ({}) -> {}\n", parts, axis, types, to);
+  if (!permutation.empty()) {
+    const std::string from = to;
+    to = tensor({dims[1], dims[0]});
+    body += fmt::format("%t = stablehlo.transpose %c, dims = [{}] : ({}) -> {}\n", permutation,
+                        from, to);
+  }
+  return fmt::format("func.func @main(%x: tensor<{}>) -> {} {{\n{}return {} : {}\n}}", type, to,
+                     body, permutation.empty() ? "%c" : "%t", to);
+}
+
+TEST(Concatenation, ALoopForEachPart) {
+  const Choices choices = {{"concatenation", 1}};
+  for (const std::string_view type : {"f32", "ui8", "complex<f32>"}) {
+    const std::vector<std::string> names = {"fusion_concatenated"};
+    expect_schedule(concatenation(type, {5, 0, 3}, 1, {7, 0, 40}), choices, names);
+    expect_schedule(concatenation(type, {0}, 0, {100, 4000, 1}), choices, names);
+    expect_schedule(concatenation(type, {40, 0}, 1, {33, 9}), choices, names);
+    expect_schedule(concatenation(type, {0, 90}, 0, {50, 3}), choices, names);
+  }
+}
+
+TEST(Concatenation, LanesStoreShortRows) {
+  const Choices choices = {{"concatenation", 1}};
+  const std::vector<std::string> names = {"fusion_concatenated"};
+  expect_schedule(concatenation("f32", {300, 0}, 1, {1, 2}), choices, names);
+  expect_schedule(concatenation("f32", {300, 0, 2}, 1, {1, 3}), choices, names);
+  expect_schedule(concatenation("f32", {0, 300}, 0, {1, 1, 1}, "1, 0"), choices, names);
+}
+
 TEST(TiledDot, WithWhatIsAround) {
   expect_schedule(R"(
 func.func @main(%x: tensor<33x17xbf16>, %y: tensor<17x29xf32>, %b: tensor<29xf32>) -> tensor<33x29xf32> {

@@ -36,6 +36,7 @@ struct Group {
   /// Ends in a reduction other than over rows: no op can follow it in the group.
   bool is_closed = false;
   bool is_scatter = false;
+  bool is_concatenation = false;
 };
 using GroupPtr = std::shared_ptr<Group>;
 
@@ -68,7 +69,12 @@ bool only_moves(const Instruction& op) {
 
 // Whether several fusions may compute it: each reads no more than it would read of the result. (A
 // reshape in memory costs nothing.)
-bool may_repeat(const Instruction& op) { return op.info().fusion == FusionKind::kRepeats; }
+bool may_repeat(const Instruction& op) {
+  if (op.info().fusion == FusionKind::kRepeats) return true;
+  // One that leaves out dimensions of a slice hides it from the ops that read it.
+  return op.code() == OpCode::kReshape && op.operand(0).def->code() == OpCode::kSlice &&
+         op.operand(0).def->uses().size() == 1;
+}
 
 bool is_reduction(const Instruction& op) { return op.info().fusion == FusionKind::kReduces; }
 
@@ -139,6 +145,7 @@ class Fusing {
     for (Instruction& op : computation_) join(op);
     take_movers();
     take_producers();
+    take_parts();
     return fuse_groups();
   }
 
@@ -457,6 +464,81 @@ class Fusing {
            use.user->info().fusion == FusionKind::kScatters;
   }
 
+  // --- Concatenations take the ops that compute their parts
+
+  void take_parts() {
+    for (Instruction& op : computation_) {
+      if (op.code() == OpCode::kConcatenate && group_of(&op) == nullptr) take_parts_of(op);
+    }
+  }
+
+  void take_parts_of(Instruction& concatenate) {
+    constexpr size_t kMostParts = 8;
+    if (concatenate.operand_count() > kMostParts || !has_known_sizes(concatenate)) return;
+    auto group = std::make_shared<Group>();
+    group->ops = {&concatenate};
+    Instruction* const next = concatenate.uses().size() == 1 ? concatenate.uses()[0].user : nullptr;
+    const bool is_transposed = next != nullptr && next->parent() == &computation_ &&
+                               next->code() == OpCode::kTranspose && group_of(next) == nullptr &&
+                               has_short_rows(concatenate, *next);
+    if (is_transposed) group->ops.push_back(next);
+    group->domain = group->ops.back()->result_type().dims();
+    group->is_closed = true;
+    group->is_concatenation = true;
+    const size_t before = group->ops.size();
+    for (const Value part : concatenate.operands()) take_part(*part.def, *group);
+    const auto computes = [](const Instruction* op) { return !lower::keeps_order(*op); };
+    if (!std::any_of(group->ops.begin() + static_cast<std::ptrdiff_t>(before), group->ops.end(),
+                     computes)) {
+      return;
+    }
+    if (static_cast<int64_t>(group->ops.size()) > cost_.fused_ops ||
+        static_cast<int64_t>(inputs_of(*group)) > cost_.fused_inputs || reads_updated(*group)) {
+      return;
+    }
+    for (const Instruction* op : group->ops) groups_[op] = group;
+  }
+
+  // Whether a transpose puts the concatenated dimension last, where it has few elements.
+  static bool has_short_rows(const Instruction& concatenate, const Instruction& transpose) {
+    constexpr int64_t kShort = 16;
+    const int64_t axis = concatenate.integer(AttrKey::dimension);
+    return transpose.i64s(AttrKey::permutation).back() == axis &&
+           concatenate.result_type().dims()[static_cast<size_t>(axis)] <= kShort;
+  }
+
+  // Adds `op`, or its group, if only ops of the group read it; and what it moves.
+  void take_part(Instruction& op, Group& group) const {
+    const auto within = [&](const Instruction* one) {
+      return std::ranges::find(group.ops, one) != group.ops.end();
+    };
+    if (within(&op) || op.parent() != &computation_ || !has_known_sizes(op)) return;
+    const GroupPtr mine = group_of(&op);
+    if (mine == nullptr) {
+      const bool alone =
+          std::ranges::all_of(op.uses(), [&](const Use& use) { return within(use.user); });
+      if (!alone || !only_moves(op) || op.code() == OpCode::kConcatenate) return;
+      group.ops.push_back(&op);
+      if (lower::keeps_order(op)) take_part(*op.operand(0).def, group);
+      return;
+    }
+    if (mine->is_row_fusion || mine->is_closed || taking_.contains(mine)) return;
+    const std::set<const Instruction*> together(mine->ops.begin(), mine->ops.end());
+    for (const Instruction* each : mine->ops) {
+      for (const Use& use : each->uses()) {
+        if (!within(use.user) && !together.contains(use.user)) return;
+      }
+    }
+    group.ops.insert(group.ops.end(), mine->ops.begin(), mine->ops.end());
+  }
+
+  // Whether an array that the group reads is updated, which would have to wait for all of it.
+  static bool reads_updated(const Group& group) {
+    return std::ranges::any_of(group.ops, [](const Instruction* op) {
+      return std::ranges::any_of(op->operands(), is_updated);
+    });
+  }
+
   // --- Groups become fusions
 
   Result<bool> fuse_groups() {
@@ -470,8 +552,10 @@ class Fusing {
     bool changed = false;
     for (const GroupPtr& group : groups) {
       // A group of ops that only move elements needs no kernel.
-      if (std::ranges::all_of(group->ops, [](Instruction* op) { return only_moves(*op); }))
+      if (!group->is_concatenation &&
+          std::ranges::all_of(group->ops, [](Instruction* op) { return only_moves(*op); })) {
         continue;
+      }
       const std::vector<Instruction*> ops = fusible(*group);
       if (ops.size() < 2) continue;
       const std::string_view kind = group->is_row_fusion ? "rows"
