@@ -82,8 +82,9 @@ void add_explain_command(CLI::App& app, int* exit_code) {
   CLI::App* command =
       app.add_subcommand("explain", "Show where each step of a program would run on a device");
   command
-      ->add_option("FILE", options->file,
-                   "StableHLO text, HLO text or portable artifact; '-' is standard input")
+      ->add_option(
+          "FILE", options->file,
+          "StableHLO text, HLO text, portable artifact or HLO proto; '-' is standard input")
       ->required();
   command->add_option("--device", options->device.device,
                       "Device, as for 'tenon run' (default: interp)");

@@ -215,8 +215,9 @@ void add_opt_command(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<OptOptions>();
   CLI::App* command = app.add_subcommand("opt", "Import a program and print it after a stage");
   command
-      ->add_option("FILE", options->file,
-                   "StableHLO text, HLO text or portable artifact; '-' is standard input")
+      ->add_option(
+          "FILE", options->file,
+          "StableHLO text, HLO text, portable artifact or HLO proto; '-' is standard input")
       ->required();
   command->add_option("--emit", options->emit, "Form of the output")
       ->check(CLI::IsMember({"hlo", "stablehlo", "kernels", "source", "program", "program-bytes"}))

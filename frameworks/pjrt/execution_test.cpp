@@ -290,8 +290,10 @@ TEST(Compile, Refusals) {
   // A device assignment of one replica and one partition, to device 7.
   EXPECT_EQ(options(build_options(std::string("\x4a\x09\x08\x01\x10\x01\x1a\x03\x0a\x01\x07", 11))),
             "3: a device assignment to 1 devices, the first 7; there are 2");
-  EXPECT_EQ(client.compile(sum(), "", &none, "hlo"),
-            "12: a program of format 'hlo'; 'mlir' is read, as an artifact or as text");
+  EXPECT_EQ(client.compile(sum(), "", &none, "hlo"), "3: the program is no HloModuleProto");
+  EXPECT_EQ(
+      client.compile(sum(), "", &none, "onnx"),
+      "12: a program of format 'onnx'; 'mlir', as an artifact or as text, and 'hlo' are read");
   EXPECT_EQ(client.compile(sum("{mhlo.memory_kind = \"moon\"}"), "", &none),
             "12: there is no memory of kind 'moon'; there are device and pinned_host");
   EXPECT_EQ(client.compile("func.func @main(%x: tensor<2x2xf32> {mhlo.layout_mode = \"{0,1}\"}) {\n"

@@ -4,6 +4,7 @@
 #include "hlo/import/sharding.h"
 #include "hlo/ops/attribute_kinds.h"
 #include "hlo/ops/mhlo_names.h"
+#include "hlo/proto/proto.h"
 #include "hlo/text/parse.h"
 #include "hlo/verify/verify.h"
 
@@ -430,7 +431,9 @@ Result<std::unique_ptr<Module>> build_module(const RawModule& raw) {
 Result<std::unique_ptr<Module>> import_module(std::string_view bytes, const std::string& file_name,
                                               const ImportLimits& limits) {
   TENON_ASSIGN(const RawModule raw, is_artifact(bytes) ? parse_artifact(bytes, file_name, limits)
-                                                       : parse_mlir_text(bytes, file_name, limits));
+                                    : is_hlo_proto(bytes)
+                                        ? parse_hlo_proto(bytes, file_name, limits)
+                                        : parse_mlir_text(bytes, file_name, limits));
   return build_module(raw);
 }
 

@@ -1,6 +1,6 @@
 // hlo/import/: gives what a reader read its meaning: a RawModule becomes a Module.
 //
-// Imports StableHLO text or a portable artifact as a Module.
+// Imports StableHLO text, a portable artifact or an HLO proto as a Module.
 #pragma once
 
 #include <memory>

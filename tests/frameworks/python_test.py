@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The Python package `tenon`: its wheel is built, installed into an environment of its own, and its tests run on Tenon's devices.
+"""The Python package `tenon`: its wheel is built, installed into an environment of its own, and its tests run on Tenon's devices;
+the conformance suite of pypjrt runs on the plug-in.
 
     python_test.py BUILD [--full]     --full: on gpu-sim, the template as a plug-in and reference too
 
@@ -27,6 +28,15 @@ def test_wheel(build: pathlib.Path) -> None:
     print(f"{'PASS' if good else 'FAIL'} the wheel: {size} bytes{'' if good else ': ' + done.stdout[-500:]}")
 
 
+def test_pypjrt(build: pathlib.Path) -> None:
+    """The conformance suite of pypjrt, which calls the plug-in's table by ctypes and its own copy of the layout."""
+    done = subprocess.run([PACKAGE / ".venv/bin/pypjrt-conform", build / "frameworks/pjrt/libtenon_pjrt.so"], text=True, timeout=300,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, "TENON_DEVICE": "cpu"})
+    counts = re.search(r"(\d+) pass . (\d+) unsupported . (\d+) skip . (\d+) FAIL", done.stdout)
+    good = done.returncode == 0 and counts and int(counts[1]) >= 48 and int(counts[4]) == 0
+    print(f"{'PASS' if good else 'FAIL'} pypjrt's conformance: {counts[0] if counts else done.stdout[-500:]}")
+
+
 def pytest(device: str, label: str) -> None:
     settings = dict(os.environ, TENON_DEVICE=device)
     for name in ("TENON_LAYERS", "TENON_FAULTS", "TENON_PJRT_LIBRARY", "PYTHONPATH"):
@@ -51,6 +61,7 @@ def main() -> int:
         print(f"{'SKIP' if absent else 'FAIL'} python: its environment cannot be made: {why}")
         return 0 if absent else 1
     test_wheel(build)
+    test_pypjrt(build)
     pytest("cpu", "cpu")
     pytest("template", "template")
     if "--full" in sys.argv:

@@ -471,8 +471,9 @@ void add_run_command(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<RunOptions>();
   CLI::App* command = app.add_subcommand("run", "Run a program and print or write its results");
   command
-      ->add_option("FILE", options->file,
-                   "StableHLO text, portable artifact or saved program; '-' is standard input")
+      ->add_option(
+          "FILE", options->file,
+          "StableHLO text, portable artifact, HLO proto or saved program; '-' is standard input")
       ->required();
   command->add_option(
       "--device", options->device,

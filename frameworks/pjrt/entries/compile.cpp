@@ -9,6 +9,7 @@
 #include "frameworks/pjrt/types.h"
 #include "hlo/import/import.h"
 #include "hlo/passes/pass.h"
+#include "hlo/proto/proto.h"
 #include "hlo/text/printer.h"
 
 namespace tenon::pjrt {
@@ -210,8 +211,12 @@ namespace {
 Status check_format(const PJRT_Program& program) {
   const std::string_view format = view_of(program.format, program.format_size);
   if (format == "mlir") return {};
-  return unimplemented("a program of format '{}'; 'mlir' is read, as an artifact or as text",
-                       format);
+  if (format == "hlo") {
+    if (hlo::is_hlo_proto(view_of(program.code, program.code_size))) return {};
+    return invalid_argument("the program is no HloModuleProto");
+  }
+  return unimplemented(
+      "a program of format '{}'; 'mlir', as an artifact or as text, and 'hlo' are read", format);
 }
 
 Status client_compile(PJRT_Client_Compile_Args& args) {

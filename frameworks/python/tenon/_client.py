@@ -91,7 +91,7 @@ class Client:
         if layers is not None:
             options["layers"] = layers
         if time_limit is not None:
-            options["time_limit"] = str(time_limit)
+            options["time_limit"] = str(max(1, round(1000 * time_limit)))  # Milliseconds.
         self._native = _native.Client(os.path.abspath(plugin) if plugin is not None else _library(), options)
 
     @property

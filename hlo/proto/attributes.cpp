@@ -1,0 +1,382 @@
+// Names and attributes of ops: what differs between HLO and StableHLO by its spelling alone.
+#include <algorithm>
+#include <functional>
+
+#include "hlo/proto/converter.h"
+
+namespace tenon::hlo {
+namespace {
+
+using namespace instruction_field;  // NOLINT(google-build-using-namespace)
+
+// Ops without attributes, and their names in StableHLO or CHLO.
+constexpr std::pair<std::string_view, std::string_view> kPlain[] = {
+    {"abs", "stablehlo.abs"},
+    {"acos", "chlo.acos"},
+    {"acosh", "chlo.acosh"},
+    {"add", "stablehlo.add"},
+    {"after-all", "stablehlo.after_all"},
+    {"and", "stablehlo.and"},
+    {"asin", "chlo.asin"},
+    {"asinh", "chlo.asinh"},
+    {"atan2", "stablehlo.atan2"},
+    {"atanh", "chlo.atanh"},
+    {"bitcast-convert", "stablehlo.bitcast_convert"},
+    {"cbrt", "stablehlo.cbrt"},
+    {"ceil", "stablehlo.ceil"},
+    {"clamp", "stablehlo.clamp"},
+    {"complex", "stablehlo.complex"},
+    {"convert", "stablehlo.convert"},
+    {"cosh", "chlo.cosh"},
+    {"cosine", "stablehlo.cosine"},
+    {"count-leading-zeros", "stablehlo.count_leading_zeros"},
+    {"divide", "stablehlo.divide"},
+    {"dynamic-update-slice", "stablehlo.dynamic_update_slice"},
+    {"erf", "chlo.erf"},
+    {"exponential", "stablehlo.exponential"},
+    {"exponential-minus-one", "stablehlo.exponential_minus_one"},
+    {"floor", "stablehlo.floor"},
+    {"imag", "stablehlo.imag"},
+    {"is-finite", "stablehlo.is_finite"},
+    {"log", "stablehlo.log"},
+    {"log-plus-one", "stablehlo.log_plus_one"},
+    {"logistic", "stablehlo.logistic"},
+    {"maximum", "stablehlo.maximum"},
+    {"minimum", "stablehlo.minimum"},
+    {"multiply", "stablehlo.multiply"},
+    {"negate", "stablehlo.negate"},
+    {"not", "stablehlo.not"},
+    {"opt-barrier", "stablehlo.optimization_barrier"},
+    {"or", "stablehlo.or"},
+    {"partition-id", "stablehlo.partition_id"},
+    {"popcnt", "stablehlo.popcnt"},
+    {"power", "stablehlo.power"},
+    {"real", "stablehlo.real"},
+    {"remainder", "stablehlo.remainder"},
+    {"replica-id", "stablehlo.replica_id"},
+    {"reshape", "stablehlo.reshape"},
+    {"round-nearest-afz", "stablehlo.round_nearest_afz"},
+    {"round-nearest-even", "stablehlo.round_nearest_even"},
+    {"rsqrt", "stablehlo.rsqrt"},
+    {"select", "stablehlo.select"},
+    {"shift-left", "stablehlo.shift_left"},
+    {"shift-right-arithmetic", "stablehlo.shift_right_arithmetic"},
+    {"shift-right-logical", "stablehlo.shift_right_logical"},
+    {"sign", "stablehlo.sign"},
+    {"sine", "stablehlo.sine"},
+    {"sinh", "chlo.sinh"},
+    {"sqrt", "stablehlo.sqrt"},
+    {"subtract", "stablehlo.subtract"},
+    {"tan", "stablehlo.tan"},
+    {"tanh", "stablehlo.tanh"},
+    {"xor", "stablehlo.xor"},
+};
+
+Result<EnumAttr> word(EnumKind kind, std::string_view text) {
+  const auto found = enum_from_word(kind, text);
+  if (!found) return damaged("'{}' is no {}", text, enum_kind_name(kind));
+  return *found;
+}
+
+Result<EnumAttr> number(EnumKind kind, int64_t value) {
+  if (value < 0 || static_cast<size_t>(value) >= enum_size(kind)) {
+    return damaged("{} is no {}", value, enum_kind_name(kind));
+  }
+  return EnumAttr{kind, static_cast<uint8_t>(value)};
+}
+
+Result<Attribute> only_dimension(const HloInstruction& op) {
+  const I64s dimensions = op.dimensions();
+  if (dimensions.size() != 1) return damaged("{} has {} dimensions", op.opcode, dimensions.size());
+  return Attribute(dimensions[0]);
+}
+
+// DotDimensionNumbers
+Attribute dot_dims(const HloInstruction& op) {
+  const ProtoMessage dims = op.proto.message(kDotDims);
+  return DotDims{dims.integers(3), dims.integers(4), dims.integers(1), dims.integers(2)};
+}
+
+// GatherDimensionNumbers
+Attribute gather_dims(const HloInstruction& op) {
+  const ProtoMessage dims = op.proto.message(kGatherDims);
+  return GatherDims{dims.integers(1), dims.integers(2), dims.integers(5),
+                    dims.integers(6), dims.integers(3), dims.integer(4)};
+}
+
+// ScatterDimensionNumbers
+Attribute scatter_dims(const HloInstruction& op) {
+  const ProtoMessage dims = op.proto.message(kScatterDims);
+  return ScatterDims{dims.integers(1), dims.integers(2), dims.integers(5),
+                     dims.integers(6), dims.integers(3), dims.integer(4)};
+}
+
+// ConvolutionDimensionNumbers
+Attribute convolution_dims(const HloInstruction& op) {
+  const ProtoMessage dims = op.proto.message(kConvolutionDims);
+  ConvDims read;
+  read.input_batch = dims.integer(7);
+  read.input_feature = dims.integer(8);
+  read.input_spatial = dims.integers(11);
+  read.kernel_input_feature = dims.integer(3);
+  read.kernel_output_feature = dims.integer(4);
+  read.kernel_spatial = dims.integers(6);
+  read.output_batch = dims.integer(9);
+  read.output_feature = dims.integer(10);
+  read.output_spatial = dims.integers(12);
+  return read;
+}
+
+// Window, a WindowDimension for each dimension.
+struct Window {
+  explicit Window(const HloInstruction& op) {
+    for (const ProtoMessage& each : op.proto.message(kWindow).messages(1)) {
+      sizes.push_back(each.integer(1));
+      strides.push_back(each.integer(2));
+      padding.values.push_back(each.integer(3));
+      padding.values.push_back(each.integer(4));
+      window_dilations.push_back(each.integer(5));
+      base_dilations.push_back(each.integer(6));
+      reversal.values.push_back(each.flag(7) ? 1 : 0);
+    }
+    padding.rows = static_cast<int64_t>(sizes.size());
+    padding.columns = 2;
+  }
+  I64s sizes, strides, window_dilations, base_dilations;
+  I64Matrix padding;
+  BoolsAttr reversal;
+};
+
+void set_precision(const HloInstruction& op, Dict& to) {
+  ArrayAttr precisions;
+  for (const int64_t each : op.proto.message(kPrecision).integers(1)) {
+    const int64_t known = each >= 0 && each <= 2 ? each : 0;
+    precisions.emplace_back(EnumAttr{EnumKind::kPrecision, static_cast<uint8_t>(known)});
+  }
+  if (!precisions.empty()) insert(to, "precision_config", std::move(precisions));
+}
+
+Status dot(const HloInstruction& op, Dict& to) {
+  insert(to, "dot_dimension_numbers", dot_dims(op));
+  set_precision(op, to);
+  return {};
+}
+
+Status convolution(const HloInstruction& op, Dict& to) {
+  Window window(op);
+  insert(to, "window_strides", std::move(window.strides));
+  insert(to, "padding", std::move(window.padding));
+  insert(to, "lhs_dilation", std::move(window.base_dilations));
+  insert(to, "rhs_dilation", std::move(window.window_dilations));
+  insert(to, "window_reversal", std::move(window.reversal));
+  insert(to, "dimension_numbers", convolution_dims(op));
+  insert(to, "feature_group_count", std::max<int64_t>(op.integer(kFeatureGroups), 1));
+  insert(to, "batch_group_count", std::max<int64_t>(op.integer(kBatchGroups), 1));
+  set_precision(op, to);
+  return {};
+}
+
+Status reduce_window(const HloInstruction& op, Dict& to) {
+  Window window(op);
+  insert(to, "window_dimensions", std::move(window.sizes));
+  insert(to, "window_strides", std::move(window.strides));
+  insert(to, "base_dilations", std::move(window.base_dilations));
+  insert(to, "window_dilations", std::move(window.window_dilations));
+  insert(to, "padding", std::move(window.padding));
+  return {};
+}
+
+Status select_and_scatter(const HloInstruction& op, Dict& to) {
+  Window window(op);
+  insert(to, "window_dimensions", std::move(window.sizes));
+  insert(to, "window_strides", std::move(window.strides));
+  insert(to, "padding", std::move(window.padding));
+  return {};
+}
+
+Status slice(const HloInstruction& op, Dict& to) {
+  I64s starts, limits, strides;
+  for (const ProtoMessage& each : op.proto.messages(kSliceDims)) {
+    starts.push_back(each.integer(1));
+    limits.push_back(each.integer(2));
+    strides.push_back(each.integer(3, 1));
+  }
+  insert(to, "start_indices", std::move(starts));
+  insert(to, "limit_indices", std::move(limits));
+  insert(to, "strides", std::move(strides));
+  return {};
+}
+
+Status pad(const HloInstruction& op, Dict& to) {
+  I64s low, high, interior;
+  for (const ProtoMessage& each : op.proto.message(kPadding).messages(1)) {
+    low.push_back(each.integer(1));
+    high.push_back(each.integer(2));
+    interior.push_back(each.integer(3));
+  }
+  insert(to, "edge_padding_low", std::move(low));
+  insert(to, "edge_padding_high", std::move(high));
+  insert(to, "interior_padding", std::move(interior));
+  return {};
+}
+
+Status compare(const HloInstruction& op, Dict& to) {
+  TENON_ASSIGN(const EnumAttr direction,
+               word(EnumKind::kComparisonDirection, op.proto.text(kDirection)));
+  insert(to, "comparison_direction", direction);
+  const std::string_view type = op.proto.text(kComparisonType);
+  if (type.empty()) return {};
+  TENON_ASSIGN(const EnumAttr compared, word(EnumKind::kComparisonType, type));
+  insert(to, "compare_type", compared);
+  return {};
+}
+
+Status fft(const HloInstruction& op, Dict& to) {
+  TENON_ASSIGN(const EnumAttr type, number(EnumKind::kFftType, op.integer(kFftType)));
+  insert(to, "fft_type", type);
+  insert(to, "fft_length", op.proto.integers(kFftLength));
+  return {};
+}
+
+Status gather(const HloInstruction& op, Dict& to) {
+  insert(to, "dimension_numbers", gather_dims(op));
+  insert(to, "slice_sizes", op.proto.integers(kGatherSliceSizes));
+  insert(to, "indices_are_sorted", op.proto.flag(kIndicesAreSorted));
+  return {};
+}
+
+// XLA drops a window that is partly out of range.
+Status scatter(const HloInstruction& op, Dict& to) {
+  insert(to, "scatter_dimension_numbers", scatter_dims(op));
+  insert(to, "indices_are_sorted", op.proto.flag(kIndicesAreSorted));
+  insert(to, "unique_indices", op.proto.flag(kUniqueIndices));
+  insert(to, "whole_windows", true);
+  return {};
+}
+
+Status batch_norm(const HloInstruction& op, Dict& to) {
+  insert(to, "epsilon", FloatAttr::of(ElementType::kF32, op.proto.real(kEpsilon)));
+  insert(to, "feature_index", op.integer(kFeatureIndex));
+  return {};
+}
+
+Status triangular_solve(const HloInstruction& op, Dict& to) {
+  const ProtoMessage options = op.proto.message(kTriangularSolve);
+  insert(to, "left_side", options.flag(1));
+  insert(to, "lower", options.flag(2));
+  insert(to, "unit_diagonal", options.flag(3));
+  TENON_ASSIGN(const EnumAttr transpose, number(EnumKind::kTranspose, options.integer(4)));
+  insert(to, "transpose_a", transpose);
+  return {};
+}
+
+Status cholesky(const HloInstruction& op, Dict& to) {
+  insert(to, "lower", op.proto.message(kCholesky).flag(1));
+  return {};
+}
+
+Status sort(const HloInstruction& op, Dict& to) {
+  TENON_ASSIGN(Attribute dimension, only_dimension(op));
+  insert(to, "dimension", std::move(dimension));
+  insert(to, "is_stable", op.proto.flag(kIsStable));
+  return {};
+}
+
+Status reduce_precision(const HloInstruction& op, Dict& to) {
+  insert(to, "exponent_bits", IntegerAttr{op.integer(kExponentBits), ElementType::kS32});
+  insert(to, "mantissa_bits", IntegerAttr{op.integer(kMantissaBits), ElementType::kS32});
+  return {};
+}
+
+Status rng_bit_generator(const HloInstruction& op, Dict& to) {
+  TENON_ASSIGN(const EnumAttr algorithm,
+               number(EnumKind::kRngAlgorithm, op.integer(kRngAlgorithm)));
+  insert(to, "rng_algorithm", algorithm);
+  return {};
+}
+
+Status custom_call(const HloInstruction& op, Dict& to) {
+  insert(to, "call_target_name", std::string(op.proto.text(kCustomCallTarget)));
+  insert(to, "backend_config", std::string(op.proto.text(kBackendConfig)));
+  insert(to, "has_side_effect", op.proto.flag(kHasSideEffect));
+  TENON_ASSIGN(const EnumAttr version,
+               number(EnumKind::kCustomCallApiVersion, op.integer(kApiVersion)));
+  insert(to, "api_version", version);
+  return {};
+}
+
+// An attribute that is the list of dimensions, or the only one.
+template <const char* const& name>
+Status dimensions_as(const HloInstruction& op, Dict& to) {
+  insert(to, name, op.dimensions());
+  return {};
+}
+template <const char* const& name>
+Status dimension_as(const HloInstruction& op, Dict& to) {
+  TENON_ASSIGN(Attribute dimension, only_dimension(op));
+  insert(to, name, std::move(dimension));
+  return {};
+}
+constexpr const char* kBroadcastDimensions = "broadcast_dimensions";
+constexpr const char* kDimensionsName = "dimensions";
+constexpr const char* kDimension = "dimension";
+constexpr const char* kIotaDimension = "iota_dimension";
+constexpr const char* kPermutation = "permutation";
+
+Status dynamic_slice(const HloInstruction& op, Dict& to) {
+  insert(to, "slice_sizes", op.proto.integers(kDynamicSliceSizes));
+  return {};
+}
+
+struct OpRow {
+  std::string_view opcode;
+  std::string_view name;
+  Status (*attributes)(const HloInstruction&, Dict&);
+};
+
+constexpr OpRow kRows[] = {
+    {"batch-norm-grad", "stablehlo.batch_norm_grad", &batch_norm},
+    {"batch-norm-inference", "stablehlo.batch_norm_inference", &batch_norm},
+    {"batch-norm-training", "stablehlo.batch_norm_training", &batch_norm},
+    {"broadcast", "stablehlo.broadcast_in_dim", &dimensions_as<kBroadcastDimensions>},
+    {"cholesky", "stablehlo.cholesky", &cholesky},
+    {"compare", "stablehlo.compare", &compare},
+    {"concatenate", "stablehlo.concatenate", &dimension_as<kDimension>},
+    {"convolution", "stablehlo.convolution", &convolution},
+    {"custom-call", "stablehlo.custom_call", &custom_call},
+    {"dot", "stablehlo.dot_general", &dot},
+    {"dynamic-slice", "stablehlo.dynamic_slice", &dynamic_slice},
+    {"fft", "stablehlo.fft", &fft},
+    {"gather", "stablehlo.gather", &gather},
+    {"get-dimension-size", "stablehlo.get_dimension_size", &dimension_as<kDimension>},
+    {"iota", "stablehlo.iota", &dimension_as<kIotaDimension>},
+    {"map", "stablehlo.map", &dimensions_as<kDimensionsName>},
+    {"pad", "stablehlo.pad", &pad},
+    {"reduce", "stablehlo.reduce", &dimensions_as<kDimensionsName>},
+    {"reduce-precision", "stablehlo.reduce_precision", &reduce_precision},
+    {"reduce-window", "stablehlo.reduce_window", &reduce_window},
+    {"reverse", "stablehlo.reverse", &dimensions_as<kDimensionsName>},
+    {"rng-bit-generator", "stablehlo.rng_bit_generator", &rng_bit_generator},
+    {"scatter", "stablehlo.scatter", &scatter},
+    {"select-and-scatter", "stablehlo.select_and_scatter", &select_and_scatter},
+    {"slice", "stablehlo.slice", &slice},
+    {"sort", "stablehlo.sort", &sort},
+    {"transpose", "stablehlo.transpose", &dimensions_as<kPermutation>},
+    {"triangular-solve", "stablehlo.triangular_solve", &triangular_solve},
+};
+
+}  // namespace
+
+Result<NamedAttributes> attributes_of(const HloInstruction& op) {
+  NamedAttributes named;
+  for (const auto& [opcode, name] : kPlain) {
+    if (opcode == op.opcode) named.name = name;
+  }
+  const auto* const row = std::ranges::find(kRows, op.opcode, &OpRow::opcode);
+  if (row == std::end(kRows)) return named;
+  named.name = row->name;
+  TENON_TRY(row->attributes(op, named.attributes));
+  return named;
+}
+
+}  // namespace tenon::hlo

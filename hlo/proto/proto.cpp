@@ -1,0 +1,349 @@
+#include "hlo/proto/proto.h"
+
+#include <algorithm>
+#include <exception>
+
+#include "hlo/proto/converter.h"
+
+namespace tenon::hlo {
+namespace {
+
+using namespace instruction_field;  // NOLINT(google-build-using-namespace)
+
+// Fields of HloModuleProto, HloComputationProto, HloInputOutputAliasProto and OpMetadata.
+constexpr uint32_t kModuleName = 1, kComputations = 3, kEntryId = 6, kAliases = 8;
+constexpr uint32_t kInstructions = 2, kComputationId = 5, kRootId = 6;
+constexpr uint32_t kAliasEntries = 1, kOutputIndex = 1, kAliasParameter = 2, kParameterIndex = 3;
+constexpr uint32_t kSourceFile = 3, kSourceLine = 4;
+// Inlined calls and regions may repeat a computation.
+constexpr int64_t kMostInstructions = int64_t{1} << 22;
+
+Location location_of(const HloInstruction& op) {
+  const ProtoMessage metadata = op.proto.message(kMetadata);
+  const std::string_view file = metadata.text(kSourceFile);
+  if (file.empty()) return nullptr;
+  const int64_t line = std::clamp<int64_t>(metadata.integer(kSourceLine), 0, INT32_MAX);
+  return file_location(std::string(file), static_cast<uint32_t>(line), 1);
+}
+
+// By their numbers.
+Result<std::vector<ProtoShape>> parameters_of(const ProtoMessage& computation, int depth) {
+  std::map<int64_t, ProtoShape> found;
+  for (const ProtoMessage& each : computation.messages(kInstructions)) {
+    if (each.text(kOpcode) != "parameter") continue;
+    TENON_ASSIGN(found[each.integer(kParameterNumber)], shape_of(each.message(kShape), depth));
+  }
+  std::vector<ProtoShape> parameters;
+  for (auto& [number, shape] : found) {
+    if (number != static_cast<int64_t>(parameters.size()))
+      return damaged("parameters without an order");
+    parameters.push_back(std::move(shape));
+  }
+  return parameters;
+}
+
+size_t region_count(std::string_view opcode) {
+  static constexpr std::string_view kWithOne[] = {"map", "reduce", "reduce-window", "scatter",
+                                                  "sort"};
+  if (opcode == "select-and-scatter") return 2;
+  return std::ranges::find(kWithOne, opcode) != std::end(kWithOne) ? 1 : 0;
+}
+
+HloValues all_of(const std::vector<HloValues>& operands) {
+  HloValues all;
+  for (const HloValues& each : operands) all.insert(all.end(), each.begin(), each.end());
+  return all;
+}
+
+RawOp return_op(std::string name, HloValues values) {
+  RawOp op;
+  op.name = std::move(name);
+  op.operands = std::move(values);
+  return op;
+}
+
+// The memory of these parameters may become that of results.
+ArrayAttr argument_attributes(const ProtoMessage& module, size_t count) {
+  std::vector<Dict> attributes(count);
+  for (const ProtoMessage& each : module.message(kAliases).messages(kAliasEntries)) {
+    const std::vector<int64_t> output = each.integers(kOutputIndex);
+    const int64_t parameter = each.integer(kAliasParameter);
+    if (output.size() > 1 || !each.integers(kParameterIndex).empty() || parameter < 0 ||
+        parameter >= static_cast<int64_t>(count)) {
+      continue;  // Only a hint.
+    }
+    insert(attributes[static_cast<size_t>(parameter)], "tf.aliasing_output",
+           IntegerAttr{output.empty() ? 0 : output[0], ElementType::kS32});
+  }
+  ArrayAttr all;
+  for (Dict& each : attributes) all.emplace_back(std::move(each));
+  return all;
+}
+
+}  // namespace
+
+// --- The module
+
+Result<RawModule> HloProtoConverter::convert() {
+  for (const ProtoMessage& each : module_.messages(kComputations)) {
+    computations_.emplace(each.integer(kComputationId), each);
+  }
+  const int64_t entry = module_.integer(kEntryId);
+  const auto found = computations_.find(entry);
+  if (found == computations_.end()) return damaged("{}: there is no entry computation", file_name_);
+  TENON_ASSIGN(const std::vector<ProtoShape> shapes,
+               parameters_of(found->second, limits_.max_depth));
+  RawRegion body;
+  std::vector<HloValues> parameters;
+  std::vector<Type> inputs;
+  for (const ProtoShape& shape : shapes) {
+    parameters.push_back(new_values(shape));
+    shape.append_leaves(inputs);
+  }
+  body.arguments = all_of(parameters);
+  TENON_ASSIGN(HloValues results, convert_computation(entry, parameters, body));
+  std::vector<Type> outputs;
+  for (const RawValue each : results) outputs.push_back(raw_.value_types[each]);
+  body.ops.push_back(return_op("func.return", std::move(results)));
+  RawOp function;
+  function.name = "func.func";
+  insert(function.attributes, "sym_name", "main");
+  if (inputs.size() == shapes.size()) {
+    insert(function.attributes, "arg_attrs", argument_attributes(module_, inputs.size()));
+  }
+  insert(function.attributes, "function_type",
+         Type::function(std::move(inputs), std::move(outputs)));
+  function.regions.push_back(std::move(body));
+  raw_.module.name = "builtin.module";
+  insert(raw_.module.attributes, "sym_name", std::string(module_.text(kModuleName)));
+  raw_.module.regions.emplace_back().ops.push_back(std::move(function));
+  return std::move(raw_);
+}
+
+Result<HloValues> HloProtoConverter::convert_computation(int64_t id,
+                                                         const std::vector<HloValues>& parameters,
+                                                         RawRegion& into) {
+  const auto computation = computations_.find(id);
+  if (computation == computations_.end()) return damaged("there is no computation {}", id);
+  if (depth_ >= limits_.max_depth) return damaged("computations call one another too deeply");
+  ++depth_;
+  // By id; a map's elements stay where they are.
+  std::unordered_map<int64_t, std::pair<ProtoShape, HloValues>> converted;
+  HloValues last;
+  for (const ProtoMessage& each : computation->second.messages(kInstructions)) {
+    if (++converted_ > kMostInstructions) {
+      return resource_exhausted("more than {} instructions, calls inlined", kMostInstructions);
+    }
+    HloInstruction op;
+    op.proto = each;
+    op.opcode = each.text(kOpcode);
+    const auto with_name = [&](const Status& status) {
+      return Error(Status(status)
+                       .with_context(fmt::format("{} %{}", op.opcode, each.text(kName)))
+                       .at(position_of(location_of(op))));
+    };
+    auto shape = shape_of(each.message(kShape), limits_.max_depth);
+    if (!shape) return with_name(shape.error());
+    op.shape = *std::move(shape);
+    for (const int64_t operand : each.integers(kOperands)) {
+      const auto from = converted.find(operand);
+      if (from == converted.end())
+        return damaged("%{}: operand {} comes later", each.text(kName), operand);
+      op.operand_shapes.push_back(&from->second.first);
+      op.operands.push_back(from->second.second);
+    }
+    Result<HloValues> values = damaged("a parameter that the caller lacks");
+    if (op.opcode == "parameter") {
+      const int64_t number = op.integer(kParameterNumber);
+      if (number >= 0 && number < static_cast<int64_t>(parameters.size())) {
+        values = parameters[static_cast<size_t>(number)];
+      }
+    } else {
+      values = convert(op, into);
+    }
+    if (!values) return with_name(values.error());
+    if (values->size() != op.shape.leaf_count()) return damaged("%{}: its shape", each.text(kName));
+    last = *values;
+    converted[each.integer(kId)] = {std::move(op.shape), *std::move(values)};
+  }
+  --depth_;
+  const auto root = converted.find(computation->second.integer(kRootId));
+  return root == converted.end() ? last : root->second.second;
+}
+
+// --- Instructions
+
+Result<HloValues> HloProtoConverter::convert(const HloInstruction& op, RawRegion& into) {
+  const std::string_view opcode = op.opcode;
+  if (opcode == "tuple") return all_of(op.operands);
+  if (opcode == "get-tuple-element") return tuple_element(op);
+  if (opcode == "copy" || opcode == "domain" || opcode == "add-dependency") {
+    if (op.operands.empty()) return damaged("it has no operand");
+    return op.operands[0];
+  }
+  if (opcode == "constant") return convert_constant(op, into);
+  if (opcode == "while") return convert_while(op, into);
+  if (opcode == "conditional") return convert_conditional(op, into);
+  if (opcode == "rng") return convert_rng(op, into);
+  if (opcode == "call" || opcode == "fusion") {
+    TENON_ASSIGN(const int64_t id, called(op, 0));
+    return convert_computation(id, op.operands, into);
+  }
+  TENON_ASSIGN(NamedAttributes named, attributes_of(op));
+  if (named.name.empty()) return unimplemented("HLO's op '{}' is not supported", opcode);
+  std::vector<RawRegion> regions;
+  for (size_t r = 0; r < region_count(opcode); ++r) {
+    TENON_ASSIGN(regions.emplace_back(), region_of(op, r));
+  }
+  return add(op, std::string(named.name), std::move(named.attributes), into, std::move(regions));
+}
+
+Result<HloValues> HloProtoConverter::tuple_element(const HloInstruction& op) const {
+  const int64_t index = op.integer(kTupleIndex);
+  if (op.operands.size() != 1 || !op.operand_shapes[0]->is_tuple || index < 0 ||
+      index >= static_cast<int64_t>(op.operand_shapes[0]->elements.size())) {
+    return damaged("there is no element {}", index);
+  }
+  const std::vector<ProtoShape>& elements = op.operand_shapes[0]->elements;
+  size_t begin = 0;
+  for (int64_t i = 0; i < index; ++i) begin += elements[static_cast<size_t>(i)].leaf_count();
+  const auto first = op.operands[0].begin() + static_cast<std::ptrdiff_t>(begin);
+  const size_t count = elements[static_cast<size_t>(index)].leaf_count();
+  return HloValues(first, first + static_cast<std::ptrdiff_t>(count));
+}
+
+Result<HloValues> HloProtoConverter::convert_constant(const HloInstruction& op, RawRegion& into) {
+  TENON_ASSIGN(DenseAttr value, literal_of(op.proto.message(kLiteral), limits_.max_constant_bytes));
+  if (op.shape.is_tuple || !(op.shape.type == Type(value.shape)))
+    return damaged("its literal has another shape");
+  Dict attributes;
+  insert(attributes, "value", std::move(value));
+  return add(op, "stablehlo.constant", std::move(attributes), into);
+}
+
+// The body is the first computation of a while, the condition the second.
+Result<HloValues> HloProtoConverter::convert_while(const HloInstruction& op, RawRegion& into) {
+  std::vector<RawRegion> regions;
+  for (const size_t computation : {1, 0}) {
+    TENON_ASSIGN(regions.emplace_back(), region_of(op, computation));
+  }
+  return add(op, "stablehlo.while", {}, into, std::move(regions));
+}
+
+// A branch gets one operand, which in StableHLO is a value of the enclosing computation.
+Result<HloValues> HloProtoConverter::convert_conditional(const HloInstruction& op,
+                                                         RawRegion& into) {
+  std::vector<RawRegion> regions;
+  for (size_t b = 0; b + 1 < op.operands.size(); ++b) {
+    TENON_ASSIGN(regions.emplace_back(), region_with(op, b, {op.operands[b + 1]}, {}));
+  }
+  if (regions.empty() || op.operands[0].size() != 1) return damaged("it has no branches");
+  HloInstruction selected = op;
+  selected.operands.resize(1);
+  const bool is_if = raw_.value_types[op.operands[0][0]].element_type() == ElementType::kPred;
+  return add(selected, is_if ? "stablehlo.if" : "stablehlo.case", {}, into, std::move(regions));
+}
+
+// The shape is an operand of StableHLO's.
+Result<HloValues> HloProtoConverter::convert_rng(const HloInstruction& op, RawRegion& into) {
+  const int64_t distribution = op.integer(kDistribution);
+  if (op.shape.is_tuple || distribution < 1 || distribution > 2) return damaged("no distribution");
+  Literal dims = Literal::from_i64s(op.shape.type.dims());
+  HloInstruction shape = op;
+  shape.operands.clear();
+  shape.shape.type = Type(dims.shape());
+  Dict value;
+  insert(value, "value", DenseAttr::of(std::move(dims)));
+  HloInstruction drawn = op;
+  drawn.operands.push_back(add(shape, "stablehlo.constant", std::move(value), into));
+  Dict attributes;
+  insert(attributes, "rng_distribution",
+         EnumAttr{EnumKind::kRngDistribution, static_cast<uint8_t>(distribution)});
+  return add(drawn, "stablehlo.rng", std::move(attributes), into);
+}
+
+// --- Regions and values
+
+Result<int64_t> HloProtoConverter::called(const HloInstruction& op, size_t index) const {
+  const std::vector<int64_t> ids = op.proto.integers(kCalled);
+  if (index >= ids.size()) return damaged("it lacks a computation");
+  return ids[index];
+}
+
+Result<RawRegion> HloProtoConverter::region_of(const HloInstruction& op, size_t index) {
+  TENON_ASSIGN(const int64_t id, called(op, index));
+  const auto computation = computations_.find(id);
+  if (computation == computations_.end()) return damaged("there is no computation {}", id);
+  TENON_ASSIGN(const std::vector<ProtoShape> shapes,
+               parameters_of(computation->second, limits_.max_depth));
+  RawRegion region;
+  std::vector<HloValues> parameters;
+  for (const ProtoShape& shape : shapes) parameters.push_back(new_values(shape));
+  region.arguments = all_of(parameters);
+  return region_with(op, index, parameters, std::move(region));
+}
+
+Result<RawRegion> HloProtoConverter::region_with(const HloInstruction& op, size_t index,
+                                                 const std::vector<HloValues>& parameters,
+                                                 RawRegion region) {
+  TENON_ASSIGN(const int64_t id, called(op, index));
+  TENON_ASSIGN(HloValues results, convert_computation(id, parameters, region));
+  region.ops.push_back(return_op("stablehlo.return", std::move(results)));
+  return region;
+}
+
+HloValues HloProtoConverter::add(const HloInstruction& op, std::string name, Dict attributes,
+                                 RawRegion& into, std::vector<RawRegion> regions) {
+  RawOp made;
+  made.name = std::move(name);
+  made.operands = all_of(op.operands);
+  made.results = new_values(op.shape);
+  made.attributes = std::move(attributes);
+  made.regions = std::move(regions);
+  made.location = location_of(op);
+  HloValues results = made.results;
+  into.ops.push_back(std::move(made));
+  return results;
+}
+
+HloValues HloProtoConverter::new_values(const ProtoShape& shape) {
+  std::vector<Type> types;
+  shape.append_leaves(types);
+  HloValues values;
+  for (Type& each : types) values.push_back(new_value(std::move(each)));
+  return values;
+}
+
+RawValue HloProtoConverter::new_value(Type type) {
+  raw_.value_types.push_back(std::move(type));
+  return static_cast<RawValue>(raw_.value_types.size() - 1);
+}
+
+// --- Entry points
+
+// Fields of HloModuleProto that any version has are messages, strings or integers.
+bool is_hlo_proto(std::string_view bytes) try {
+  constexpr uint32_t kMostFields = 64;
+  if (!bytes.starts_with('\x0a')) return false;  // The name comes first.
+  bool has_computations = false;
+  protozero::pbf_reader reader(bytes.data(), bytes.size());
+  while (reader.next()) {
+    if (reader.tag() > kMostFields) return false;
+    has_computations |=
+        reader.tag_and_type() ==
+        protozero::tag_and_type(kComputations, protozero::pbf_wire_type::length_delimited);
+    reader.skip();
+  }
+  return has_computations;
+} catch (const protozero::exception&) {
+  return false;
+}
+
+Result<RawModule> parse_hlo_proto(std::string_view bytes, const std::string& file_name,
+                                  const ImportLimits& limits) try {
+  return HloProtoConverter(ProtoMessage(bytes), file_name, limits).convert();
+} catch (const protozero::exception& error) {
+  return damaged("{}: a damaged HLO proto: {}", file_name, error.what());
+}
+
+}  // namespace tenon::hlo
