@@ -47,6 +47,10 @@ Values chlo_tan(Builder& b, const Instruction& op);
 Values chlo_top_k(Builder& b, const Instruction& op);
 Values chlo_zeta(Builder& b, const Instruction& op);
 Values cholesky(Builder& b, const Instruction& op);
+/// Whether a dot_general or a convolution of complex numbers is so large that tiles of real numbers
+/// pay; and one as that of real numbers.
+bool is_large_complex_product(const Instruction& op);
+Values complex_product(Builder& b, const Instruction& op);
 Values create_token(Builder& b, const Instruction& op);
 Values cross_replica_sum(Builder& b, const Instruction& op);
 Values dot(Builder& b, const Instruction& op);

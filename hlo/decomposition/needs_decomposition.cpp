@@ -77,7 +77,7 @@ bool needs_decomposition(const Instruction& op) {
     const I64s& length = op.i64s(AttrKey::fft_length);
     return !std::ranges::all_of(length, is_direct_fft_length);
   }
-  return op.info().is_decomposable();
+  return op.info().is_decomposable() || is_large_complex_product(op);
 }
 
 std::optional<OpCode> function_of_composite(const Instruction& op) {
@@ -109,6 +109,7 @@ Values decompose(Builder& b, const Instruction& op) {
   if (touches_quantized(op)) return quantized(b, op);
   if (op.code() == OpCode::kScatter) return promoted_scatter(b, op);
   if (op.code() == OpCode::kConcatenate) return concatenation_tree(b, op);
+  if (is_large_complex_product(op)) return complex_product(b, op);
   if (!op.info().is_decomposable()) return internal_error("{} has no decomposition", op.name());
   return op.info().decompose(b, op);
 }

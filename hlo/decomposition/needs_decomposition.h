@@ -1,6 +1,6 @@
 // Decides which instructions must be decomposed for a target that supports only primitive ops. Some
-// ops are decomposable only in some instances: a Fourier transform of an odd length, any op on
-// quantized types.
+// ops are decomposable only in some instances: a Fourier transform of an odd length, a large
+// product of complex numbers, any op on quantized types.
 #pragma once
 
 #include <optional>

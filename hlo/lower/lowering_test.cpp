@@ -462,6 +462,42 @@ TEST(Lowering, ComplexSumsAndProductsInAnyOrder) {
   }
 }
 
+// Large products of complex numbers are those of real ones; in whole numbers no bit differs.
+TEST(Lowering, LargeComplexProducts) {
+  const auto whole = [](const Dims& dims, int64_t factor) {
+    Literal x(Shape(ElementType::kC64, dims));
+    for (int64_t i = 0; i < x.element_count(); ++i) {
+      x.set_complex(i, {static_cast<double>(i * factor % 7 - 3), static_cast<double>(i % 5 - 2)});
+    }
+    return x;
+  };
+  const auto expect_real = [&](const std::string& text, const std::vector<Literal>& arguments) {
+    expect_same(text, arguments);
+    const auto module = hlo::import_module(text, "t");
+    ASSERT_TRUE(module) << module.error().to_string();
+    const std::string_view pass = "decompose";
+    ASSERT_TRUE(hlo::run_passes(**module, std::span(&pass, 1)).ok());
+    const auto& entry = *(*module)->entry();
+    EXPECT_TRUE(std::ranges::any_of(entry, [](const hlo::Instruction& op) {
+      const bool product =
+          op.code() == hlo::OpCode::kDotGeneral || op.code() == hlo::OpCode::kConvolution;
+      return product && op.result_type().element_type() == ElementType::kF32;
+    }));
+  };
+  expect_real(R"(
+func.func @main(%x: tensor<5x2x16x8xcomplex<f32>>, %y: tensor<3x16x2x40xcomplex<f32>>) -> tensor<2x5x8x3x40xcomplex<f32>> {
+  %d = stablehlo.dot_general %x, %y, batching_dims = [1] x [2], contracting_dims = [2] x [1] : (tensor<5x2x16x8xcomplex<f32>>, tensor<3x16x2x40xcomplex<f32>>) -> tensor<2x5x8x3x40xcomplex<f32>>
+  return %d : tensor<2x5x8x3x40xcomplex<f32>>
+})",
+              {whole({5, 2, 16, 8}, 3), whole({3, 16, 2, 40}, 4)});
+  expect_real(R"(
+func.func @main(%x: tensor<2x8x30xcomplex<f32>>, %y: tensor<160x3x8xcomplex<f32>>) -> tensor<160x28x2xcomplex<f32>> {
+  %d = stablehlo.convolution(%x, %y) dim_numbers = [b, f, 0]x[o, 0, i]->[f, 0, b], window = {} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<2x8x30xcomplex<f32>>, tensor<160x3x8xcomplex<f32>>) -> tensor<160x28x2xcomplex<f32>>
+  return %d : tensor<160x28x2xcomplex<f32>>
+})",
+              {whole({2, 8, 30}, 3), whole({160, 3, 8}, 4)});
+}
+
 // A body may take elements of another float type than its accumulator's: they are converted to it.
 TEST(Lowering, BodiesThatTakeElementsOfAnotherType) {
   const auto body = [](std::string_view element) {

@@ -3,6 +3,7 @@
 // Contractions in other notations as dot_general, and other ops outside the specification that have
 // a direct equivalent in it.
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "hlo/decomposition/decomposition_util.h"
@@ -22,6 +23,100 @@ Values dot(Builder& b, const Instruction& op) {
   }
   Instruction* made = b.create(std::move(form));
   return finished(b, {made ? made->result() : Value{}});
+}
+
+// --- Products of complex numbers
+
+namespace {
+
+constexpr int64_t kLeastProducts = int64_t{1} << 16;  // for which real tiles pay
+constexpr int64_t kLeastSize = 8;                     // of each side of a product
+
+// The dimension of each operand along which its parts lie side by side, and of the result.
+struct PartsAlong {
+  int64_t lhs = 0;
+  int64_t rhs = 0;       ///< Summed, as that of the left operand.
+  int64_t rhs_free = 0;  ///< Becomes `result`.
+  int64_t result = 0;
+};
+
+std::optional<PartsAlong> parts_of_dot(const Instruction& op) {
+  const auto& dims = *op.attr<DotDims>(AttrKey::dot_dimension_numbers);
+  if (dims.lhs_contracting.empty() || op.attribute(AttrKey::algorithm) != nullptr) return {};
+  const auto is_free = [&](int64_t d) {
+    return !contains(dims.rhs_batching, d) && !contains(dims.rhs_contracting, d);
+  };
+  int64_t free = op.operand_type(1).rank() - 1;
+  while (free >= 0 && !is_free(free)) --free;
+  if (free < 0) return {};
+  return PartsAlong{dims.lhs_contracting[0], dims.rhs_contracting[0], free,
+                    op.result_type().rank() - 1};
+}
+
+std::optional<PartsAlong> parts_of_convolution(const Instruction& op) {
+  const auto& dims = *op.attr<ConvDims>(AttrKey::dimension_numbers);
+  if (op.integer(AttrKey::feature_group_count) != 1 || op.integer(AttrKey::batch_group_count) != 1)
+    return {};
+  return PartsAlong{dims.input_feature, dims.kernel_input_feature, dims.kernel_output_feature,
+                    dims.output_feature};
+}
+
+std::optional<PartsAlong> parts_of(const Instruction& op) {
+  if (op.code() == OpCode::kDotGeneral) return parts_of_dot(op);
+  return op.code() == OpCode::kConvolution ? parts_of_convolution(op) : std::nullopt;
+}
+
+}  // namespace
+
+bool is_large_complex_product(const Instruction& op) {
+  if (op.code() != OpCode::kDotGeneral && op.code() != OpCode::kConvolution) return false;
+  const Type& type = op.result_type();
+  if (!type.is_tensor() || !is_complex(type.element_type())) return false;
+  for (size_t i = 0; i < 2; ++i) {
+    const Type& operand = op.operand_type(i);
+    if (operand.element_type() != type.element_type() || !operand.shape().is_static()) return false;
+  }
+  const std::optional<PartsAlong> parts = type.shape().is_static() ? parts_of(op) : std::nullopt;
+  if (!parts) return false;
+  // Each result has as many products as the right operand has elements for a column.
+  const Dims& right = op.operand_type(1).dims();
+  const int64_t columns = type.dims()[at(parts->result)];
+  const int64_t results = element_count(type.dims());
+  const int64_t depth = right[at(parts->rhs)];
+  return columns >= kLeastSize && depth >= kLeastSize && results / columns >= kLeastSize &&
+         results >= kLeastProducts / depth;
+}
+
+// (a + b i) (c + d i) of sums is [a b] times [c d; -d c] of real numbers, whose result has both
+// parts side by side: the same products, in sums of twice the length.
+Values complex_product(Builder& b, const Instruction& op) {
+  const std::optional<PartsAlong> along = parts_of(op);
+  if (!along) return internal_error("{} has no parts", op.name());
+  const auto part = [&](OpCode code, size_t i) { return b.make(code, {op.operand(i)}); };
+  const Value re = part(OpCode::kReal, 1);
+  const Value im = part(OpCode::kImag, 1);
+  const Value lhs = b.concatenate({part(OpCode::kReal, 0), part(OpCode::kImag, 0)}, along->lhs);
+  const Value upper = b.concatenate({re, im}, along->rhs_free);
+  const Value lower = b.concatenate({b.make(OpCode::kNegate, {im}), re}, along->rhs_free);
+  const Value rhs = b.concatenate({upper, lower}, along->rhs);
+  if (!b.ok()) return Error(b.status());
+  Dims dims = op.result_type().dims();
+  const int64_t columns = dims[at(along->result)];
+  dims[at(along->result)] = 2 * columns;
+  auto form = std::make_unique<Instruction>(
+      op.code(), std::vector<Value>{lhs, rhs},
+      std::vector<Type>{Type::tensor(complex_part(op.result_type().element_type()), dims)});
+  form->mutable_attributes() = op.attributes();
+  Instruction* const made = b.create(std::move(form));
+  if (made == nullptr) return Error(b.status());
+  const auto half = [&](int64_t first) {
+    I64s start(dims.size(), 0);
+    I64s limit = dims;
+    start[at(along->result)] = first;
+    limit[at(along->result)] = first + columns;
+    return b.slice(made->result(), start, limit);
+  };
+  return finished(b, {b.make(OpCode::kComplex, {half(0), half(columns)})});
 }
 
 namespace {

@@ -109,9 +109,15 @@ Result<ModuleLowering::ValueLocation> ModuleLowering::place_of(Value value) {
 uint32_t ModuleLowering::add_kernel(kernel::Kernel kernel) {
   const std::string name = std::exchange(kernel.name, "");
   std::string label = std::exchange(kernel.label, "");
+  // The passes of a sort differ in the names of their buffers alone.
+  std::vector<std::string> buffers;
+  for (kernel::Memory& memory : kernel.memories) {
+    buffers.push_back(std::exchange(memory.name, fmt::format("m{}", buffers.size())));
+  }
   const auto [known, added] =
       kernels_.try_emplace(kernel::print(kernel), static_cast<uint32_t>(program_.kernels.size()));
   if (!added) return known->second;
+  for (size_t m = 0; m < buffers.size(); ++m) kernel.memories[m].name = std::move(buffers[m]);
   const int count = ++names_[name];
   kernel.name = count == 1 ? name : fmt::format("{}_{}", name, count);
   kernel.label = std::move(label);

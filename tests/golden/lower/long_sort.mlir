@@ -1,8 +1,8 @@
-// Positions in a row of more than 2^30 elements do not fit s32 arithmetic.
+// Positions in a row of more than 2^30 elements do not fit s32 arithmetic. One kernel serves all passes, whatever they read.
 // RUN: tenon opt %s --emit=kernels | FileCheck %s
 
 // CHECK: kernel @sort_merge({{.*}}) index s64
-// CHECK: kernel @sort_merge_3({{.*}}) index s64
+// CHECK-NOT: kernel @sort_merge_2
 func.func @main(%x: tensor<1500000000xi16>) -> tensor<1500000000xi16> {
   %0 = "stablehlo.sort"(%x) <{dimension = 0 : i64, is_stable = true}> ({
   ^bb0(%a: tensor<i16>, %b: tensor<i16>):
