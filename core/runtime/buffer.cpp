@@ -212,10 +212,7 @@ Event Buffer::copy_to_host(std::span<std::byte> to, const std::optional<Dims>& s
     if (!memory) return Event::ready(memory.error());
     staging = *std::move(memory);
   }
-  return fetch(to.data(), std::move(staging), 0, bytes,
-               [to, box = box_of(shape_, wanted, dense)](const std::byte* staged) {
-                 copy_box(to.data(), staged, box);
-               });
+  return fetch(to.data(), std::move(staging), 0, bytes, box_of(shape_, wanted, dense));
 }
 
 Event Buffer::copy_part_to_host(std::span<std::byte> to, int64_t offset) const {
@@ -231,28 +228,26 @@ Event Buffer::copy_part_to_host(std::span<std::byte> to, int64_t offset) const {
     if (!memory) return Event::ready(memory.error());
     staging = *std::move(memory);
   }
-  return fetch(to.data(), std::move(staging), offset, bytes, [to](const std::byte* staged) {
-    if (!to.empty()) std::memcpy(to.data(), staged, to.size());
-  });
+  return fetch(to.data(), std::move(staging), offset, bytes, {1, {bytes}, {1}, {1}});
 }
 
-Event Buffer::fetch(std::byte* target, HostMemory staging, int64_t offset, int64_t bytes,
-                    std::function<void(const std::byte* staged)> arrived) const {
+Event Buffer::fetch(std::byte* to, HostMemory staging, int64_t offset, int64_t bytes,
+                    backend::Box box) const {
   const auto in_order = device_->in_order();
   Result<BufferStorage> from = storage();
   if (!from) return Event::ready(from.error());
   auto promise = std::make_shared<Promise>(device_->pool());
   const Event event = promise->event();
-  if (staging != nullptr) target = staging->data();
+  std::byte* const target = staging != nullptr ? staging->data() : to;
   const QueueRole role = role_of_copy(backend::MemoryAddress::of_host(target), from->place());
   const WorkPosition reader = device_->post(
       [device = device_.get(), from = *from, target, offset, bytes, role] {
         return device->copy(backend::MemoryAddress::of_host(target), from.place(offset), bytes,
                             role);
       },
-      [promise, staging, arrived = std::move(arrived), defined = defined_](const Status& status) {
+      [promise, staging, to, box = std::move(box), defined = defined_](const Status& status) {
         const Status outcome = worst(defined, status);
-        if (outcome.ok() && staging != nullptr) arrived(staging->data());
+        if (outcome.ok() && staging != nullptr) copy_box(to, staging->data(), box);
         promise->set(outcome);
       },
       {role, before_copy(definer_, {})});

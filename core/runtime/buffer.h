@@ -140,10 +140,9 @@ class Buffer {
 
  private:
   Status gone() const;
-  /// Copies `bytes` from `offset` to `target`, or to `staging`, with which `arrived` is called
-  /// then.
-  Event fetch(std::byte* target, HostMemory staging, int64_t offset, int64_t bytes,
-              std::function<void(const std::byte* staged)> arrived) const;
+  /// Copies `bytes` from `offset` to `to`; with `staging` they go there, and from there by `box`.
+  Event fetch(std::byte* to, HostMemory staging, int64_t offset, int64_t bytes,
+              backend::Box box) const;
 
   const std::shared_ptr<Device> device_;
   const MemoryKind kind_;

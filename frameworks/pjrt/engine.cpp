@@ -1,14 +1,17 @@
 #include "frameworks/pjrt/engine.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
+#include <memory>
 #include <mutex>
 
 #include "core/backend/interpreter/interpreter.h"
 #include "core/backend/layers/layers.h"
 #include "core/backend/registry/registry.h"
 #include "core/runtime/serial.h"
-#include "core/runtime/submission/forked.h"
 #include "frameworks/pjrt/objects.h"
 #include "frameworks/pjrt/reference_calls.h"
 #include "hlo/driver/host_calls.h"
@@ -393,26 +396,79 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
   return std::make_unique<BackendEngine>(std::move(client));
 }
 
-Result<std::shared_ptr<Engine>> Engine::shared(const EngineOptions& options) {
-  struct OpenEngine {
-    EngineOptions options;
-    std::weak_ptr<Engine> engine;
-    runtime::Birth birth;
-  };
-  static auto& mutex = *new std::mutex();
-  static auto& engines = *new std::vector<OpenEngine>();
-  // Held while a device opens, so that two clients at once get the same one.
-  const std::lock_guard lock(mutex);
-  std::erase_if(engines, [](const OpenEngine& each) {
-    return each.engine.expired() || each.birth.is_elsewhere();
-  });
-  for (const OpenEngine& each : engines) {
-    if (each.options != options) continue;
-    if (std::shared_ptr<Engine> engine = each.engine.lock(); engine != nullptr) return engine;
+namespace {
+
+// The engines of this process, by their options. The lock is never held while a device opens, and
+// forks wait for the lock: a child finds it free, even if another thread of its parent was opening
+// a device.
+class SharedEngines {
+ public:
+  static SharedEngines& instance() {
+    static SharedEngines* const all = [] {
+      auto* const made = new SharedEngines();
+      pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
+                     [] { instance().begin_in_child(); });
+      return made;
+    }();
+    return *all;
   }
-  TENON_ASSIGN(std::shared_ptr<Engine> engine, open(options));
-  engines.push_back({options, engine, {}});
-  return engine;
+
+  Result<std::shared_ptr<Engine>> get(const EngineOptions& options) {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      std::erase_if(engines_,
+                    [](const auto& each) { return !each->is_opening && each->engine.expired(); });
+      const auto found =
+          std::ranges::find(engines_, options, [](const auto& each) { return each->options; });
+      if (found == engines_.end()) break;
+      if (std::shared_ptr<Engine> engine = (*found)->engine.lock()) return engine;
+      opened_->wait(lock);  // Another thread opens it: two clients at once get the same one.
+    }
+    const auto entry = engines_.emplace_back(std::make_shared<SharedEngine>(options));
+    lock.unlock();
+    Result<std::shared_ptr<Engine>> engine = internal_error("an exception");
+    try {
+      engine = Engine::open(options);
+    } catch (...) {
+      end_opening(*entry, nullptr);
+      throw;
+    }
+    end_opening(*entry, engine ? *engine : nullptr);
+    return engine;
+  }
+
+ private:
+  struct SharedEngine {
+    explicit SharedEngine(const EngineOptions& given) : options(given) {}
+    const EngineOptions options;
+    std::weak_ptr<Engine> engine;
+    bool is_opening = true;
+  };
+
+  void end_opening(SharedEngine& entry, const std::shared_ptr<Engine>& engine) {
+    const std::lock_guard lock(mutex_);
+    entry.engine = engine;
+    entry.is_opening = false;
+    opened_->notify_all();
+  }
+
+  // The parent's engines have their threads there, and so has who waits for one.
+  void begin_in_child() {
+    engines_.clear();
+    static_cast<void>(opened_.release());  // Its waiters are not here to be woken.
+    opened_ = std::make_unique<std::condition_variable>();
+    mutex_.unlock();
+  }
+
+  std::mutex mutex_;
+  std::unique_ptr<std::condition_variable> opened_ = std::make_unique<std::condition_variable>();
+  std::vector<std::shared_ptr<SharedEngine>> engines_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<Engine>> Engine::shared(const EngineOptions& options) {
+  return SharedEngines::instance().get(options);
 }
 
 }  // namespace tenon::pjrt

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <map>
 #include <set>
 #include <thread>
@@ -162,6 +164,54 @@ TEST(Clients, ShareADeviceThatIsOpen) {
   const Client third;
   EXPECT_NE(third.devices()[0], second.devices()[0]) << "each describes its devices itself";
   for (PJRT_Buffer* buffer : {x, y}) destroy(buffer);
+}
+
+// While a thread opens a device, for which it waits because another client has it, the process
+// forks: the child opens a device of its own.
+TEST(Clients, AreCreatedInChildrenWhileAnotherThreadCreatesOne) {
+  auto holder = std::make_unique<Client>("interp:40", "", "1");
+  std::atomic<bool> has_begun = false;
+  std::thread opener([&has_begun] {
+    has_begun = true;
+    has_begun.notify_all();
+    const std::vector<PJRT_NamedValue> options = {option("device", "interp:40"),
+                                                  option("layers", "validate")};
+    auto args = uninitialized<PJRT_Client_Create_Args>();
+    args.create_options = options.data();
+    args.num_options = options.size();
+    PJRT_Error* const error = api().PJRT_Client_Create(&args);
+    if (error != nullptr) return static_cast<void>(take(error));  // It has waited long enough.
+    PJRT_Client_Destroy_Args destroy = {sizeof destroy, nullptr, args.client};
+    call(api().PJRT_Client_Destroy, destroy);
+  });
+  has_begun.wait(false);
+  for (int i = 0; i < 10; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // Some forks hit it within.
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);  // Ends a child that hangs.
+      {
+        const Client own("interp:41", "", "1");
+      }
+      _exit(::testing::Test::HasFailure() ? 1 : 0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  }
+  holder = nullptr;
+  opener.join();
+}
+
+// Threads that create a client with the same options get one engine.
+TEST(Clients, AreCreatedAtOnce) {
+  std::vector<std::unique_ptr<Client>> clients(8);
+  std::vector<std::thread> threads;
+  for (auto& client : clients) {
+    threads.emplace_back([&client] { client = std::make_unique<Client>("interp:42", "", "1"); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& client : clients) EXPECT_NE(client->get(), nullptr);
 }
 
 TEST(Clients, DescribeTheirDevices) {

@@ -5,9 +5,10 @@
 #include "hlo/proto/converter.h"
 
 namespace tenon::hlo {
+namespace proto {
 namespace {
 
-using namespace instruction_field;  // NOLINT(google-build-using-namespace)
+namespace field = instruction_field;
 
 // Ops without attributes, and their names in StableHLO or CHLO.
 constexpr std::pair<std::string_view, std::string_view> kPlain[] = {
@@ -93,27 +94,27 @@ Result<Attribute> only_dimension(const HloInstruction& op) {
 
 // DotDimensionNumbers
 Attribute dot_dims(const HloInstruction& op) {
-  const ProtoMessage dims = op.proto.message(kDotDims);
+  const ProtoMessage dims = op.proto.message(field::kDotDims);
   return DotDims{dims.integers(3), dims.integers(4), dims.integers(1), dims.integers(2)};
 }
 
 // GatherDimensionNumbers
 Attribute gather_dims(const HloInstruction& op) {
-  const ProtoMessage dims = op.proto.message(kGatherDims);
+  const ProtoMessage dims = op.proto.message(field::kGatherDims);
   return GatherDims{dims.integers(1), dims.integers(2), dims.integers(5),
                     dims.integers(6), dims.integers(3), dims.integer(4)};
 }
 
 // ScatterDimensionNumbers
 Attribute scatter_dims(const HloInstruction& op) {
-  const ProtoMessage dims = op.proto.message(kScatterDims);
+  const ProtoMessage dims = op.proto.message(field::kScatterDims);
   return ScatterDims{dims.integers(1), dims.integers(2), dims.integers(5),
                      dims.integers(6), dims.integers(3), dims.integer(4)};
 }
 
 // ConvolutionDimensionNumbers
 Attribute convolution_dims(const HloInstruction& op) {
-  const ProtoMessage dims = op.proto.message(kConvolutionDims);
+  const ProtoMessage dims = op.proto.message(field::kConvolutionDims);
   ConvDims read;
   read.input_batch = dims.integer(7);
   read.input_feature = dims.integer(8);
@@ -128,9 +129,9 @@ Attribute convolution_dims(const HloInstruction& op) {
 }
 
 // Window, a WindowDimension for each dimension.
-struct Window {
-  explicit Window(const HloInstruction& op) {
-    for (const ProtoMessage& each : op.proto.message(kWindow).messages(1)) {
+struct ProtoWindow {
+  explicit ProtoWindow(const HloInstruction& op) {
+    for (const ProtoMessage& each : op.proto.message(field::kWindow).messages(1)) {
       sizes.push_back(each.integer(1));
       strides.push_back(each.integer(2));
       padding.values.push_back(each.integer(3));
@@ -149,7 +150,7 @@ struct Window {
 
 void set_precision(const HloInstruction& op, Dict& to) {
   ArrayAttr precisions;
-  for (const int64_t each : op.proto.message(kPrecision).integers(1)) {
+  for (const int64_t each : op.proto.message(field::kPrecision).integers(1)) {
     const int64_t known = each >= 0 && each <= 2 ? each : 0;
     precisions.emplace_back(EnumAttr{EnumKind::kPrecision, static_cast<uint8_t>(known)});
   }
@@ -163,21 +164,21 @@ Status dot(const HloInstruction& op, Dict& to) {
 }
 
 Status convolution(const HloInstruction& op, Dict& to) {
-  Window window(op);
+  ProtoWindow window(op);
   insert(to, "window_strides", std::move(window.strides));
   insert(to, "padding", std::move(window.padding));
   insert(to, "lhs_dilation", std::move(window.base_dilations));
   insert(to, "rhs_dilation", std::move(window.window_dilations));
   insert(to, "window_reversal", std::move(window.reversal));
   insert(to, "dimension_numbers", convolution_dims(op));
-  insert(to, "feature_group_count", std::max<int64_t>(op.integer(kFeatureGroups), 1));
-  insert(to, "batch_group_count", std::max<int64_t>(op.integer(kBatchGroups), 1));
+  insert(to, "feature_group_count", std::max<int64_t>(op.integer(field::kFeatureGroups), 1));
+  insert(to, "batch_group_count", std::max<int64_t>(op.integer(field::kBatchGroups), 1));
   set_precision(op, to);
   return {};
 }
 
 Status reduce_window(const HloInstruction& op, Dict& to) {
-  Window window(op);
+  ProtoWindow window(op);
   insert(to, "window_dimensions", std::move(window.sizes));
   insert(to, "window_strides", std::move(window.strides));
   insert(to, "base_dilations", std::move(window.base_dilations));
@@ -187,7 +188,7 @@ Status reduce_window(const HloInstruction& op, Dict& to) {
 }
 
 Status select_and_scatter(const HloInstruction& op, Dict& to) {
-  Window window(op);
+  ProtoWindow window(op);
   insert(to, "window_dimensions", std::move(window.sizes));
   insert(to, "window_strides", std::move(window.strides));
   insert(to, "padding", std::move(window.padding));
@@ -196,7 +197,7 @@ Status select_and_scatter(const HloInstruction& op, Dict& to) {
 
 Status slice(const HloInstruction& op, Dict& to) {
   I64s starts, limits, strides;
-  for (const ProtoMessage& each : op.proto.messages(kSliceDims)) {
+  for (const ProtoMessage& each : op.proto.messages(field::kSliceDims)) {
     starts.push_back(each.integer(1));
     limits.push_back(each.integer(2));
     strides.push_back(each.integer(3, 1));
@@ -209,7 +210,7 @@ Status slice(const HloInstruction& op, Dict& to) {
 
 Status pad(const HloInstruction& op, Dict& to) {
   I64s low, high, interior;
-  for (const ProtoMessage& each : op.proto.message(kPadding).messages(1)) {
+  for (const ProtoMessage& each : op.proto.message(field::kPadding).messages(1)) {
     low.push_back(each.integer(1));
     high.push_back(each.integer(2));
     interior.push_back(each.integer(3));
@@ -222,9 +223,9 @@ Status pad(const HloInstruction& op, Dict& to) {
 
 Status compare(const HloInstruction& op, Dict& to) {
   TENON_ASSIGN(const EnumAttr direction,
-               word(EnumKind::kComparisonDirection, op.proto.text(kDirection)));
+               word(EnumKind::kComparisonDirection, op.proto.text(field::kDirection)));
   insert(to, "comparison_direction", direction);
-  const std::string_view type = op.proto.text(kComparisonType);
+  const std::string_view type = op.proto.text(field::kComparisonType);
   if (type.empty()) return {};
   TENON_ASSIGN(const EnumAttr compared, word(EnumKind::kComparisonType, type));
   insert(to, "compare_type", compared);
@@ -232,36 +233,36 @@ Status compare(const HloInstruction& op, Dict& to) {
 }
 
 Status fft(const HloInstruction& op, Dict& to) {
-  TENON_ASSIGN(const EnumAttr type, number(EnumKind::kFftType, op.integer(kFftType)));
+  TENON_ASSIGN(const EnumAttr type, number(EnumKind::kFftType, op.integer(field::kFftType)));
   insert(to, "fft_type", type);
-  insert(to, "fft_length", op.proto.integers(kFftLength));
+  insert(to, "fft_length", op.proto.integers(field::kFftLength));
   return {};
 }
 
 Status gather(const HloInstruction& op, Dict& to) {
   insert(to, "dimension_numbers", gather_dims(op));
-  insert(to, "slice_sizes", op.proto.integers(kGatherSliceSizes));
-  insert(to, "indices_are_sorted", op.proto.flag(kIndicesAreSorted));
+  insert(to, "slice_sizes", op.proto.integers(field::kGatherSliceSizes));
+  insert(to, "indices_are_sorted", op.proto.flag(field::kIndicesAreSorted));
   return {};
 }
 
 // XLA drops a window that is partly out of range.
 Status scatter(const HloInstruction& op, Dict& to) {
   insert(to, "scatter_dimension_numbers", scatter_dims(op));
-  insert(to, "indices_are_sorted", op.proto.flag(kIndicesAreSorted));
-  insert(to, "unique_indices", op.proto.flag(kUniqueIndices));
+  insert(to, "indices_are_sorted", op.proto.flag(field::kIndicesAreSorted));
+  insert(to, "unique_indices", op.proto.flag(field::kUniqueIndices));
   insert(to, "whole_windows", true);
   return {};
 }
 
 Status batch_norm(const HloInstruction& op, Dict& to) {
-  insert(to, "epsilon", FloatAttr::of(ElementType::kF32, op.proto.real(kEpsilon)));
-  insert(to, "feature_index", op.integer(kFeatureIndex));
+  insert(to, "epsilon", FloatAttr::of(ElementType::kF32, op.proto.real(field::kEpsilon)));
+  insert(to, "feature_index", op.integer(field::kFeatureIndex));
   return {};
 }
 
 Status triangular_solve(const HloInstruction& op, Dict& to) {
-  const ProtoMessage options = op.proto.message(kTriangularSolve);
+  const ProtoMessage options = op.proto.message(field::kTriangularSolve);
   insert(to, "left_side", options.flag(1));
   insert(to, "lower", options.flag(2));
   insert(to, "unit_diagonal", options.flag(3));
@@ -271,36 +272,36 @@ Status triangular_solve(const HloInstruction& op, Dict& to) {
 }
 
 Status cholesky(const HloInstruction& op, Dict& to) {
-  insert(to, "lower", op.proto.message(kCholesky).flag(1));
+  insert(to, "lower", op.proto.message(field::kCholesky).flag(1));
   return {};
 }
 
 Status sort(const HloInstruction& op, Dict& to) {
   TENON_ASSIGN(Attribute dimension, only_dimension(op));
   insert(to, "dimension", std::move(dimension));
-  insert(to, "is_stable", op.proto.flag(kIsStable));
+  insert(to, "is_stable", op.proto.flag(field::kIsStable));
   return {};
 }
 
 Status reduce_precision(const HloInstruction& op, Dict& to) {
-  insert(to, "exponent_bits", IntegerAttr{op.integer(kExponentBits), ElementType::kS32});
-  insert(to, "mantissa_bits", IntegerAttr{op.integer(kMantissaBits), ElementType::kS32});
+  insert(to, "exponent_bits", IntegerAttr{op.integer(field::kExponentBits), ElementType::kS32});
+  insert(to, "mantissa_bits", IntegerAttr{op.integer(field::kMantissaBits), ElementType::kS32});
   return {};
 }
 
 Status rng_bit_generator(const HloInstruction& op, Dict& to) {
   TENON_ASSIGN(const EnumAttr algorithm,
-               number(EnumKind::kRngAlgorithm, op.integer(kRngAlgorithm)));
+               number(EnumKind::kRngAlgorithm, op.integer(field::kRngAlgorithm)));
   insert(to, "rng_algorithm", algorithm);
   return {};
 }
 
 Status custom_call(const HloInstruction& op, Dict& to) {
-  insert(to, "call_target_name", std::string(op.proto.text(kCustomCallTarget)));
-  insert(to, "backend_config", std::string(op.proto.text(kBackendConfig)));
-  insert(to, "has_side_effect", op.proto.flag(kHasSideEffect));
+  insert(to, "call_target_name", std::string(op.proto.text(field::kCustomCallTarget)));
+  insert(to, "backend_config", std::string(op.proto.text(field::kBackendConfig)));
+  insert(to, "has_side_effect", op.proto.flag(field::kHasSideEffect));
   TENON_ASSIGN(const EnumAttr version,
-               number(EnumKind::kCustomCallApiVersion, op.integer(kApiVersion)));
+               number(EnumKind::kCustomCallApiVersion, op.integer(field::kApiVersion)));
   insert(to, "api_version", version);
   return {};
 }
@@ -317,63 +318,64 @@ Status dimension_as(const HloInstruction& op, Dict& to) {
   insert(to, name, std::move(dimension));
   return {};
 }
-constexpr const char* kBroadcastDimensions = "broadcast_dimensions";
-constexpr const char* kDimensionsName = "dimensions";
-constexpr const char* kDimension = "dimension";
-constexpr const char* kIotaDimension = "iota_dimension";
-constexpr const char* kPermutation = "permutation";
+constexpr const char* kBroadcastDimensionsKey = "broadcast_dimensions";
+constexpr const char* kDimensionsKey = "dimensions";
+constexpr const char* kDimensionKey = "dimension";
+constexpr const char* kIotaDimensionKey = "iota_dimension";
+constexpr const char* kPermutationKey = "permutation";
 
 Status dynamic_slice(const HloInstruction& op, Dict& to) {
-  insert(to, "slice_sizes", op.proto.integers(kDynamicSliceSizes));
+  insert(to, "slice_sizes", op.proto.integers(field::kDynamicSliceSizes));
   return {};
 }
 
-struct OpRow {
+struct ProtoOpRow {
   std::string_view opcode;
   std::string_view name;
   Status (*attributes)(const HloInstruction&, Dict&);
 };
 
-constexpr OpRow kRows[] = {
+constexpr ProtoOpRow kRows[] = {
     {"batch-norm-grad", "stablehlo.batch_norm_grad", &batch_norm},
     {"batch-norm-inference", "stablehlo.batch_norm_inference", &batch_norm},
     {"batch-norm-training", "stablehlo.batch_norm_training", &batch_norm},
-    {"broadcast", "stablehlo.broadcast_in_dim", &dimensions_as<kBroadcastDimensions>},
+    {"broadcast", "stablehlo.broadcast_in_dim", &dimensions_as<kBroadcastDimensionsKey>},
     {"cholesky", "stablehlo.cholesky", &cholesky},
     {"compare", "stablehlo.compare", &compare},
-    {"concatenate", "stablehlo.concatenate", &dimension_as<kDimension>},
+    {"concatenate", "stablehlo.concatenate", &dimension_as<kDimensionKey>},
     {"convolution", "stablehlo.convolution", &convolution},
     {"custom-call", "stablehlo.custom_call", &custom_call},
     {"dot", "stablehlo.dot_general", &dot},
     {"dynamic-slice", "stablehlo.dynamic_slice", &dynamic_slice},
     {"fft", "stablehlo.fft", &fft},
     {"gather", "stablehlo.gather", &gather},
-    {"get-dimension-size", "stablehlo.get_dimension_size", &dimension_as<kDimension>},
-    {"iota", "stablehlo.iota", &dimension_as<kIotaDimension>},
-    {"map", "stablehlo.map", &dimensions_as<kDimensionsName>},
+    {"get-dimension-size", "stablehlo.get_dimension_size", &dimension_as<kDimensionKey>},
+    {"iota", "stablehlo.iota", &dimension_as<kIotaDimensionKey>},
+    {"map", "stablehlo.map", &dimensions_as<kDimensionsKey>},
     {"pad", "stablehlo.pad", &pad},
-    {"reduce", "stablehlo.reduce", &dimensions_as<kDimensionsName>},
+    {"reduce", "stablehlo.reduce", &dimensions_as<kDimensionsKey>},
     {"reduce-precision", "stablehlo.reduce_precision", &reduce_precision},
     {"reduce-window", "stablehlo.reduce_window", &reduce_window},
-    {"reverse", "stablehlo.reverse", &dimensions_as<kDimensionsName>},
+    {"reverse", "stablehlo.reverse", &dimensions_as<kDimensionsKey>},
     {"rng-bit-generator", "stablehlo.rng_bit_generator", &rng_bit_generator},
     {"scatter", "stablehlo.scatter", &scatter},
     {"select-and-scatter", "stablehlo.select_and_scatter", &select_and_scatter},
     {"slice", "stablehlo.slice", &slice},
     {"sort", "stablehlo.sort", &sort},
-    {"transpose", "stablehlo.transpose", &dimensions_as<kPermutation>},
+    {"transpose", "stablehlo.transpose", &dimensions_as<kPermutationKey>},
     {"triangular-solve", "stablehlo.triangular_solve", &triangular_solve},
 };
 
 }  // namespace
+}  // namespace proto
 
 Result<NamedAttributes> attributes_of(const HloInstruction& op) {
   NamedAttributes named;
-  for (const auto& [opcode, name] : kPlain) {
+  for (const auto& [opcode, name] : proto::kPlain) {
     if (opcode == op.opcode) named.name = name;
   }
-  const auto* const row = std::ranges::find(kRows, op.opcode, &OpRow::opcode);
-  if (row == std::end(kRows)) return named;
+  const auto* const row = std::ranges::find(proto::kRows, op.opcode, &proto::ProtoOpRow::opcode);
+  if (row == std::end(proto::kRows)) return named;
   named.name = row->name;
   TENON_TRY(row->attributes(op, named.attributes));
   return named;

@@ -8,7 +8,7 @@
 namespace tenon::hlo {
 namespace {
 
-using namespace instruction_field;  // NOLINT(google-build-using-namespace)
+namespace field = instruction_field;
 
 // Fields of HloModuleProto, HloComputationProto, HloInputOutputAliasProto and OpMetadata.
 constexpr uint32_t kModuleName = 1, kComputations = 3, kEntryId = 6, kAliases = 8;
@@ -19,7 +19,7 @@ constexpr uint32_t kSourceFile = 3, kSourceLine = 4;
 constexpr int64_t kMostInstructions = int64_t{1} << 22;
 
 Location location_of(const HloInstruction& op) {
-  const ProtoMessage metadata = op.proto.message(kMetadata);
+  const ProtoMessage metadata = op.proto.message(field::kMetadata);
   const std::string_view file = metadata.text(kSourceFile);
   if (file.empty()) return nullptr;
   const int64_t line = std::clamp<int64_t>(metadata.integer(kSourceLine), 0, INT32_MAX);
@@ -30,8 +30,9 @@ Location location_of(const HloInstruction& op) {
 Result<std::vector<ProtoShape>> parameters_of(const ProtoMessage& computation, int depth) {
   std::map<int64_t, ProtoShape> found;
   for (const ProtoMessage& each : computation.messages(kInstructions)) {
-    if (each.text(kOpcode) != "parameter") continue;
-    TENON_ASSIGN(found[each.integer(kParameterNumber)], shape_of(each.message(kShape), depth));
+    if (each.text(field::kOpcode) != "parameter") continue;
+    TENON_ASSIGN(found[each.integer(field::kParameterNumber)],
+                 shape_of(each.message(field::kShape), depth));
   }
   std::vector<ProtoShape> parameters;
   for (auto& [number, shape] : found) {
@@ -136,25 +137,25 @@ Result<HloValues> HloProtoConverter::convert_computation(int64_t id,
     }
     HloInstruction op;
     op.proto = each;
-    op.opcode = each.text(kOpcode);
+    op.opcode = each.text(field::kOpcode);
     const auto with_name = [&](const Status& status) {
       return Error(Status(status)
-                       .with_context(fmt::format("{} %{}", op.opcode, each.text(kName)))
+                       .with_context(fmt::format("{} %{}", op.opcode, each.text(field::kName)))
                        .at(position_of(location_of(op))));
     };
-    auto shape = shape_of(each.message(kShape), limits_.max_depth);
+    auto shape = shape_of(each.message(field::kShape), limits_.max_depth);
     if (!shape) return with_name(shape.error());
     op.shape = *std::move(shape);
-    for (const int64_t operand : each.integers(kOperands)) {
+    for (const int64_t operand : each.integers(field::kOperands)) {
       const auto from = converted.find(operand);
       if (from == converted.end())
-        return damaged("%{}: operand {} comes later", each.text(kName), operand);
+        return damaged("%{}: operand {} comes later", each.text(field::kName), operand);
       op.operand_shapes.push_back(&from->second.first);
       op.operands.push_back(from->second.second);
     }
     Result<HloValues> values = damaged("a parameter that the caller lacks");
     if (op.opcode == "parameter") {
-      const int64_t number = op.integer(kParameterNumber);
+      const int64_t number = op.integer(field::kParameterNumber);
       if (number >= 0 && number < static_cast<int64_t>(parameters.size())) {
         values = parameters[static_cast<size_t>(number)];
       }
@@ -162,9 +163,10 @@ Result<HloValues> HloProtoConverter::convert_computation(int64_t id,
       values = convert(op, into);
     }
     if (!values) return with_name(values.error());
-    if (values->size() != op.shape.leaf_count()) return damaged("%{}: its shape", each.text(kName));
+    if (values->size() != op.shape.leaf_count())
+      return damaged("%{}: its shape", each.text(field::kName));
     last = *values;
-    converted[each.integer(kId)] = {std::move(op.shape), *std::move(values)};
+    converted[each.integer(field::kId)] = {std::move(op.shape), *std::move(values)};
   }
   --depth_;
   const auto root = converted.find(computation->second.integer(kRootId));
@@ -199,7 +201,7 @@ Result<HloValues> HloProtoConverter::convert(const HloInstruction& op, RawRegion
 }
 
 Result<HloValues> HloProtoConverter::tuple_element(const HloInstruction& op) const {
-  const int64_t index = op.integer(kTupleIndex);
+  const int64_t index = op.integer(field::kTupleIndex);
   if (op.operands.size() != 1 || !op.operand_shapes[0]->is_tuple || index < 0 ||
       index >= static_cast<int64_t>(op.operand_shapes[0]->elements.size())) {
     return damaged("there is no element {}", index);
@@ -213,7 +215,8 @@ Result<HloValues> HloProtoConverter::tuple_element(const HloInstruction& op) con
 }
 
 Result<HloValues> HloProtoConverter::convert_constant(const HloInstruction& op, RawRegion& into) {
-  TENON_ASSIGN(DenseAttr value, literal_of(op.proto.message(kLiteral), limits_.max_constant_bytes));
+  TENON_ASSIGN(DenseAttr value,
+               literal_of(op.proto.message(field::kLiteral), limits_.max_constant_bytes));
   if (op.shape.is_tuple || !(op.shape.type == Type(value.shape)))
     return damaged("its literal has another shape");
   Dict attributes;
@@ -246,7 +249,7 @@ Result<HloValues> HloProtoConverter::convert_conditional(const HloInstruction& o
 
 // The shape is an operand of StableHLO's.
 Result<HloValues> HloProtoConverter::convert_rng(const HloInstruction& op, RawRegion& into) {
-  const int64_t distribution = op.integer(kDistribution);
+  const int64_t distribution = op.integer(field::kDistribution);
   if (op.shape.is_tuple || distribution < 1 || distribution > 2) return damaged("no distribution");
   Literal dims = Literal::from_i64s(op.shape.type.dims());
   HloInstruction shape = op;
@@ -265,7 +268,7 @@ Result<HloValues> HloProtoConverter::convert_rng(const HloInstruction& op, RawRe
 // --- Regions and values
 
 Result<int64_t> HloProtoConverter::called(const HloInstruction& op, size_t index) const {
-  const std::vector<int64_t> ids = op.proto.integers(kCalled);
+  const std::vector<int64_t> ids = op.proto.integers(field::kCalled);
   if (index >= ids.size()) return damaged("it lacks a computation");
   return ids[index];
 }

@@ -9,10 +9,12 @@ namespace tenon::hlo {
 namespace {
 
 // Fields of ShapeProto, LayoutProto, and LiteralProto (xla_data.proto).
+namespace shape_field {
 constexpr uint32_t kElementType = 2, kDimensions = 3, kTupleShapes = 4, kLayout = 5, kDynamic = 6;
-constexpr uint32_t kMinorToMajor = 1;
-constexpr uint32_t kShape = 1;
-constexpr int64_t kTuple = 13, kToken = 17;
+constexpr uint32_t kMinorToMajor = 1;  // Of the layout.
+constexpr uint32_t kOfLiteral = 1;
+}  // namespace shape_field
+constexpr int64_t kTuplePrimitive = 13, kTokenPrimitive = 17;
 
 // How elements of a type are kept in a LiteralProto.
 enum class LiteralForm : uint8_t { kBytes, kIntegers, kReals };
@@ -131,26 +133,26 @@ size_t ProtoShape::leaf_count() const {
 
 Result<ProtoShape> shape_of(const ProtoMessage& shape, int depth) {
   ProtoShape read;
-  const int64_t primitive = shape.integer(kElementType);
-  if (primitive == kTuple) {
+  const int64_t primitive = shape.integer(shape_field::kElementType);
+  if (primitive == kTuplePrimitive) {
     if (depth <= 0) return damaged("tuples are nested too deeply");
     read.is_tuple = true;
-    for (const ProtoMessage& each : shape.messages(kTupleShapes)) {
+    for (const ProtoMessage& each : shape.messages(shape_field::kTupleShapes)) {
       TENON_ASSIGN(read.elements.emplace_back(), shape_of(each, depth - 1));
     }
     return read;
   }
-  if (primitive == kToken) {
+  if (primitive == kTokenPrimitive) {
     read.type = Type::token();
     return read;
   }
   TENON_ASSIGN(const ElementRow* row, element_row(primitive));
   Dims dims;
-  for (const int64_t size : shape.integers(kDimensions)) {
+  for (const int64_t size : shape.integers(shape_field::kDimensions)) {
     if (size < 0) return unimplemented("a dimension without a size");
     dims.push_back(size);
   }
-  for (const int64_t is_dynamic : shape.integers(kDynamic)) {
+  for (const int64_t is_dynamic : shape.integers(shape_field::kDynamic)) {
     if (is_dynamic != 0)
       return unimplemented("a dimension whose size is found when the program runs");
   }
@@ -160,9 +162,11 @@ Result<ProtoShape> shape_of(const ProtoMessage& shape, int depth) {
 }
 
 Result<DenseAttr> literal_of(const ProtoMessage& literal, int64_t limit) {
-  TENON_ASSIGN(const ProtoShape shape, shape_of(literal.message(kShape), 0));
+  TENON_ASSIGN(const ProtoShape shape, shape_of(literal.message(shape_field::kOfLiteral), 0));
   if (!shape.type.is_tensor()) return unimplemented("a constant that is no array");
-  TENON_ASSIGN(const ElementRow* row, element_row(literal.message(kShape).integer(kElementType)));
+  TENON_ASSIGN(
+      const ElementRow* row,
+      element_row(literal.message(shape_field::kOfLiteral).integer(shape_field::kElementType)));
   const Shape& array = shape.type.shape();
   if (array.byte_size() > limit) {
     return resource_exhausted("a constant of {} bytes, at most {} are read", array.byte_size(),
@@ -174,7 +178,9 @@ Result<DenseAttr> literal_of(const ProtoMessage& literal, int64_t limit) {
   }
   Literal values(array);
   TENON_TRY(read_elements(literal, *row, values));
-  std::vector<int64_t> order = literal.message(kShape).message(kLayout).integers(kMinorToMajor);
+  std::vector<int64_t> order = literal.message(shape_field::kOfLiteral)
+                                   .message(shape_field::kLayout)
+                                   .integers(shape_field::kMinorToMajor);
   std::vector<int64_t> rows(array.dims().size());
   std::iota(rows.rbegin(), rows.rend(), 0);
   if (!order.empty() && order != rows && array.element_count() > 0) {
