@@ -30,6 +30,8 @@ class SegmentPlan {
   /// The approximate limit for a function: from some thousands of nodes on LLVM's time grows with
   /// the square of their number.
   static constexpr size_t kMostNodes = 600;
+  /// The most nodes of a kernel of which each of several launches has a copy.
+  static constexpr size_t kMostNodesRepeated = 50;
 
   /// `kernels`: the result of describe() for each kernel. All arguments must outlive the plan.
   SegmentPlan(const program::Program& program, const SegmentContractions& contractions,
@@ -44,9 +46,12 @@ class SegmentPlan {
   bool is_in_place(uint32_t kernel) const {
     return program_.kernels[kernel].nodes.size() <= kMostNodesInPlace;
   }
-  /// Whether the kernel has so many launches that inlined copies would dominate the code.
+  /// Whether copies of the kernel in the place of its launches would dominate the code, or take
+  /// long to compile: a pass of a sort has many times the nodes of a call.
   bool is_shared(uint32_t kernel) const {
-    return launches_[kernel] * program_.kernels[kernel].nodes.size() > kMostNodes;
+    const size_t nodes = program_.kernels[kernel].nodes.size();
+    return launches_[kernel] * nodes > kMostNodes ||
+           (launches_[kernel] > 1 && nodes > kMostNodesRepeated);
   }
   /// The launches that run with the contraction of this step; empty if there are none.
   const std::vector<EpilogueLaunch>& epilogue_at(program::SequenceId sequence, size_t step) const;

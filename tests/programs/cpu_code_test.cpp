@@ -107,6 +107,9 @@ TEST(CpuCode, LanesAreVectors) {
   EXPECT_GT(wide(part, R"(call void @llvm\.masked\.store\.[\w.]+\()"), 0);
   EXPECT_GT(count(part, R"(= call <\d+ x float> @llvm\.masked\.load\.)"), 0);
   EXPECT_EQ(count(part, R"((load|store) float)"), 0);
+  // Only the last vector has a mask: a body that is one `if` on its index is a shorter loop.
+  EXPECT_GT(wide(part, "= load "), 0);
+  EXPECT_EQ(count(part, R"(@llvm\.vector\.reduce\.or)"), 0);
   // K8: the sum of a product is two operations.
   EXPECT_EQ(count(whole + part, R"(@llvm\.fma|@llvm\.fmuladd| contract | fast )"), 0);
 }
@@ -119,6 +122,52 @@ TEST(CpuCode, SumsOfRowsAreVectors) {
 })");
   EXPECT_GT(wide(made.code, "= load "), 0);
   EXPECT_GT(wide(made.code, "= fadd "), 0);
+}
+
+// The passes of a sort call one function: copies of it would take as long to compile again.
+TEST(CpuCode, PassesOfASortAreOneFunction) {
+  const Made made = made_of(R"(func.func @main(%x: tensor<65536xi32>) -> tensor<65536xi32> {
+  %0 = "stablehlo.sort"(%x) <{dimension = 0 : i64}> ({
+  ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+    %p = stablehlo.compare LT, %a, %b, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %p : tensor<i1>
+  }) : (tensor<65536xi32>) -> tensor<65536xi32>
+  return %0 : tensor<65536xi32>
+})");
+  EXPECT_TRUE(within_one_segment(made)) << hlo::summary(made.compilation.placement);
+  EXPECT_GE(count(made.code, R"(call (fastcc )?void @tenon_direct_1\()"), 3);
+}
+
+// A cross product: slices, three sums of products, a concatenation and a transpose are one kernel,
+// whose accesses are vectors.
+TEST(CpuCode, RowsOfThreeAreVectors) {
+  std::string body;
+  const auto column = [&](int k) {
+    body += fmt::format(
+        "%s{0} = stablehlo.slice %x [0:5000, {0}:{1}] : (tensor<5000x3xf32>) -> "
+        "tensor<5000x1xf32>\n"
+        "%c{0} = stablehlo.reshape %s{0} : (tensor<5000x1xf32>) -> tensor<5000xf32>\n",
+        k, k + 1);
+  };
+  for (int k = 0; k < 3; ++k) column(k);
+  for (int k = 0; k < 3; ++k) {
+    body += fmt::format(
+        "%p{0} = stablehlo.multiply %c{0}, %c{1} : tensor<5000xf32>\n"
+        "%d{0} = stablehlo.subtract %p{0}, %c{2} : tensor<5000xf32>\n"
+        "%r{0} = stablehlo.reshape %d{0} : (tensor<5000xf32>) -> tensor<1x5000xf32>\n",
+        k, (k + 1) % 3, (k + 2) % 3);
+  }
+  const Made made = made_of(fmt::format(
+      "func.func @main(%x: tensor<5000x3xf32>) -> tensor<5000x3xf32> {{\n{}"
+      "%j = stablehlo.concatenate %r0, %r1, %r2, dim = 0 : (tensor<1x5000xf32>, "
+      "tensor<1x5000xf32>, "
+      "tensor<1x5000xf32>) -> tensor<3x5000xf32>\n"
+      "%t = stablehlo.transpose %j, dims = [1, 0] : (tensor<3x5000xf32>) -> tensor<5000x3xf32>\n"
+      "return %t : tensor<5000x3xf32>\n}}",
+      body));
+  EXPECT_EQ(made.compilation.placement.size(), 1U);
+  EXPECT_GT(wide(made.code, "store "), 0);
+  EXPECT_EQ(count(made.code, R"(@llvm\.masked\.(gather|scatter))"), 0);
 }
 
 // A loop over scalars and small arrays is one function that carries its values in registers.

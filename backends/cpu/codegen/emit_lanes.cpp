@@ -195,7 +195,9 @@ CpuKernelEmitter::Value* CpuKernelEmitter::bounded(const Block& body, ValueId la
   if (body.nodes.empty()) return all;
   const NodeId last = body.nodes.back();
   const Node& branch = kernel_.node(last);
-  if (branch.op != OpCode::kIf || !kernel_.block(branch.blocks[1]).nodes.empty()) return all;
+  if (branch.op != OpCode::kIf || !branch.results.empty()) return all;
+  // A block ends with a yield.
+  if (kernel_.block(branch.blocks[1]).nodes.size() > 1) return all;
   const Node* condition = nullptr;
   for (const NodeId id : body.nodes) {
     const Node& n = kernel_.node(id);

@@ -230,15 +230,14 @@ TEST(Sorts, RowsOfOneRun) {
 // All widths share a kernel for each direction between the two temporaries; the last pass writes
 // the results.
 TEST(Sorts, AFewKernelsThroughTemporaries) {
-  expect_exact(*sort_of("3x70", "f32", 1), {{"row_scratch", 0}},
-               {"sort_runs", "sort_merge", "sort_merge_2", "sort_merge_3"}, 15, 6);
-  expect_exact(*sort_of("130", "i16", 0), {{"row_scratch", 0}},
-               {"sort_runs", "sort_merge", "sort_merge_2", "sort_merge_3"}, 7, 6);
+  expect_exact(*sort_of("3x70", "f32", 1), {{"row_scratch", 0}}, {"sort_runs", "sort_merge"}, 15,
+               6);
+  expect_exact(*sort_of("130", "i16", 0), {{"row_scratch", 0}}, {"sort_runs", "sort_merge"}, 7, 6);
 }
 
 // Blocks of 2,048 or 4,096 elements in scratch memory, the last one of 404 or 3, and merges.
 TEST(Sorts, BlocksOfLongRows) {
-  const std::vector<std::string> kernels = {"sort_runs", "sort_merge", "sort_merge_2"};
+  const std::vector<std::string> kernels = {"sort_runs", "sort_merge"};
   expect_exact(*sort_of("4500", "f32", 0), {}, kernels, 1000, 4);
   expect_exact(*sort_of("4099x2", "i8", 0), {}, {"sort_runs", "sort_merge"}, 7, 3);
 }
@@ -368,10 +367,8 @@ TEST(Selections, AnyNumberOfGroups) {
 }
 
 TEST(Selections, AreSortsWithoutScratch) {
-  expect_exact(
-      *first_of(2, 80, 10, "f32"), {{"row_scratch", 0}},
-      {"iota", "sort_runs", "sort_merge", "sort_merge_2", "sort_merge_3", "slice", "slice_2"}, 40,
-      3);
+  expect_exact(*first_of(2, 80, 10, "f32"), {{"row_scratch", 0}},
+               {"iota", "sort_runs", "sort_merge", "slice", "slice_2"}, 40, 3);
 }
 
 TEST(Selections, NotOfShortRowsOrManyElements) {
