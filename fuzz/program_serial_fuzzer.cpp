@@ -1,10 +1,26 @@
-// The serial form of Programs: bytes through reader, validator, writer and printer.
+// The serial form of Programs: bytes through reader, validator, writer and printer; and the
+// interfaces of their custom calls, which are read when a Program is loaded.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
+#include "core/program/foreign_call.h"
 #include "core/program/serial.h"
+
+namespace {
+
+// Writes the interface of a call again, and reads the same.
+void read_interface(const tenon::program::Program& program, tenon::program::CustomCall call) {
+  const auto foreign = foreign_of(program, call);
+  if (!foreign) return;
+  call.config = {};
+  add_foreign(call.config, *foreign);
+  const auto again = foreign_of(program, call);
+  if (!again || *again != *foreign) std::abort();
+}
+
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace tenon::program;
@@ -13,5 +29,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!program) return 0;
   const auto again = load_program(save(*program));
   if (!again || print(*again) != print(*program)) std::abort();
+  for (const Sequence& sequence : program->sequences) {
+    for (const Step& step : sequence.steps) {
+      if (const auto* call = std::get_if<CustomCall>(&step.action)) read_interface(*program, *call);
+    }
+  }
   return 0;
 }

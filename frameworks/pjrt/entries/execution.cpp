@@ -45,7 +45,8 @@ Result<ExecutionArguments> arguments_of(const PJRT_LoadedExecutable_Execute_Args
   for (size_t i = 0; i < args.num_args; ++i) {
     const PJRT_Buffer* given = handles[i];
     if (given == nullptr) return invalid_argument("argument {} is null", i);
-    TENON_ASSIGN(runtime::BufferPtr buffer, usable(*given));
+    if (given->given) TENON_TRY(given->given->await());
+    runtime::BufferPtr buffer = given->buffer;
     if (buffer->memory_kind() != runtime::MemoryKind::kDevice) {
       if (donates && is_given[i]) {
         if (i == twice) {
