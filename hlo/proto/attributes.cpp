@@ -73,6 +73,18 @@ constexpr std::pair<std::string_view, std::string_view> kPlain[] = {
     {"xor", "stablehlo.xor"},
 };
 
+// Functions of their own: what an attribute is made and destroyed by is long.
+[[gnu::noinline]] void set_list(Dict& to, const char* key, I64s value) {
+  insert(to, key, std::move(value));
+}
+[[gnu::noinline]] void set_integer(Dict& to, const char* key, int64_t value) {
+  insert(to, key, value);
+}
+[[gnu::noinline]] void set_flag(Dict& to, const char* key, bool value) { insert(to, key, value); }
+[[gnu::noinline]] void set_text(Dict& to, const char* key, std::string_view value) {
+  insert(to, key, std::string(value));
+}
+
 Result<EnumAttr> word(EnumKind kind, std::string_view text) {
   const auto found = enum_from_word(kind, text);
   if (!found) return damaged("'{}' is no {}", text, enum_kind_name(kind));
@@ -84,6 +96,12 @@ Result<EnumAttr> number(EnumKind kind, int64_t value) {
     return damaged("{} is no {}", value, enum_kind_name(kind));
   }
   return EnumAttr{kind, static_cast<uint8_t>(value)};
+}
+
+[[gnu::noinline]] Status set_enum(Dict& to, const char* key, Result<EnumAttr> value) {
+  if (!value) return value.error();
+  insert(to, key, *value);
+  return {};
 }
 
 Result<Attribute> only_dimension(const HloInstruction& op) {
@@ -165,32 +183,32 @@ Status dot(const HloInstruction& op, Dict& to) {
 
 Status convolution(const HloInstruction& op, Dict& to) {
   ProtoWindow window(op);
-  insert(to, "window_strides", std::move(window.strides));
+  set_list(to, "window_strides", std::move(window.strides));
   insert(to, "padding", std::move(window.padding));
-  insert(to, "lhs_dilation", std::move(window.base_dilations));
-  insert(to, "rhs_dilation", std::move(window.window_dilations));
+  set_list(to, "lhs_dilation", std::move(window.base_dilations));
+  set_list(to, "rhs_dilation", std::move(window.window_dilations));
   insert(to, "window_reversal", std::move(window.reversal));
   insert(to, "dimension_numbers", convolution_dims(op));
-  insert(to, "feature_group_count", std::max<int64_t>(op.integer(field::kFeatureGroups), 1));
-  insert(to, "batch_group_count", std::max<int64_t>(op.integer(field::kBatchGroups), 1));
+  set_integer(to, "feature_group_count", std::max<int64_t>(op.integer(field::kFeatureGroups), 1));
+  set_integer(to, "batch_group_count", std::max<int64_t>(op.integer(field::kBatchGroups), 1));
   set_precision(op, to);
   return {};
 }
 
 Status reduce_window(const HloInstruction& op, Dict& to) {
   ProtoWindow window(op);
-  insert(to, "window_dimensions", std::move(window.sizes));
-  insert(to, "window_strides", std::move(window.strides));
-  insert(to, "base_dilations", std::move(window.base_dilations));
-  insert(to, "window_dilations", std::move(window.window_dilations));
+  set_list(to, "window_dimensions", std::move(window.sizes));
+  set_list(to, "window_strides", std::move(window.strides));
+  set_list(to, "base_dilations", std::move(window.base_dilations));
+  set_list(to, "window_dilations", std::move(window.window_dilations));
   insert(to, "padding", std::move(window.padding));
   return {};
 }
 
 Status select_and_scatter(const HloInstruction& op, Dict& to) {
   ProtoWindow window(op);
-  insert(to, "window_dimensions", std::move(window.sizes));
-  insert(to, "window_strides", std::move(window.strides));
+  set_list(to, "window_dimensions", std::move(window.sizes));
+  set_list(to, "window_strides", std::move(window.strides));
   insert(to, "padding", std::move(window.padding));
   return {};
 }
@@ -202,9 +220,9 @@ Status slice(const HloInstruction& op, Dict& to) {
     limits.push_back(each.integer(2));
     strides.push_back(each.integer(3, 1));
   }
-  insert(to, "start_indices", std::move(starts));
-  insert(to, "limit_indices", std::move(limits));
-  insert(to, "strides", std::move(strides));
+  set_list(to, "start_indices", std::move(starts));
+  set_list(to, "limit_indices", std::move(limits));
+  set_list(to, "strides", std::move(strides));
   return {};
 }
 
@@ -215,9 +233,9 @@ Status pad(const HloInstruction& op, Dict& to) {
     high.push_back(each.integer(2));
     interior.push_back(each.integer(3));
   }
-  insert(to, "edge_padding_low", std::move(low));
-  insert(to, "edge_padding_high", std::move(high));
-  insert(to, "interior_padding", std::move(interior));
+  set_list(to, "edge_padding_low", std::move(low));
+  set_list(to, "edge_padding_high", std::move(high));
+  set_list(to, "interior_padding", std::move(interior));
   return {};
 }
 
@@ -227,59 +245,55 @@ Status compare(const HloInstruction& op, Dict& to) {
   insert(to, "comparison_direction", direction);
   const std::string_view type = op.proto.text(field::kComparisonType);
   if (type.empty()) return {};
-  TENON_ASSIGN(const EnumAttr compared, word(EnumKind::kComparisonType, type));
-  insert(to, "compare_type", compared);
-  return {};
+  return set_enum(to, "compare_type", word(EnumKind::kComparisonType, type));
 }
 
 Status fft(const HloInstruction& op, Dict& to) {
   TENON_ASSIGN(const EnumAttr type, number(EnumKind::kFftType, op.integer(field::kFftType)));
   insert(to, "fft_type", type);
-  insert(to, "fft_length", op.proto.integers(field::kFftLength));
+  set_list(to, "fft_length", op.proto.integers(field::kFftLength));
   return {};
 }
 
 Status gather(const HloInstruction& op, Dict& to) {
   insert(to, "dimension_numbers", gather_dims(op));
-  insert(to, "slice_sizes", op.proto.integers(field::kGatherSliceSizes));
-  insert(to, "indices_are_sorted", op.proto.flag(field::kIndicesAreSorted));
+  set_list(to, "slice_sizes", op.proto.integers(field::kGatherSliceSizes));
+  set_flag(to, "indices_are_sorted", op.proto.flag(field::kIndicesAreSorted));
   return {};
 }
 
 // XLA drops a window that is partly out of range.
 Status scatter(const HloInstruction& op, Dict& to) {
   insert(to, "scatter_dimension_numbers", scatter_dims(op));
-  insert(to, "indices_are_sorted", op.proto.flag(field::kIndicesAreSorted));
-  insert(to, "unique_indices", op.proto.flag(field::kUniqueIndices));
-  insert(to, "whole_windows", true);
+  set_flag(to, "indices_are_sorted", op.proto.flag(field::kIndicesAreSorted));
+  set_flag(to, "unique_indices", op.proto.flag(field::kUniqueIndices));
+  set_flag(to, "whole_windows", true);
   return {};
 }
 
 Status batch_norm(const HloInstruction& op, Dict& to) {
   insert(to, "epsilon", FloatAttr::of(ElementType::kF32, op.proto.real(field::kEpsilon)));
-  insert(to, "feature_index", op.integer(field::kFeatureIndex));
+  set_integer(to, "feature_index", op.integer(field::kFeatureIndex));
   return {};
 }
 
 Status triangular_solve(const HloInstruction& op, Dict& to) {
   const ProtoMessage options = op.proto.message(field::kTriangularSolve);
-  insert(to, "left_side", options.flag(1));
-  insert(to, "lower", options.flag(2));
-  insert(to, "unit_diagonal", options.flag(3));
-  TENON_ASSIGN(const EnumAttr transpose, number(EnumKind::kTranspose, options.integer(4)));
-  insert(to, "transpose_a", transpose);
-  return {};
+  set_flag(to, "left_side", options.flag(1));
+  set_flag(to, "lower", options.flag(2));
+  set_flag(to, "unit_diagonal", options.flag(3));
+  return set_enum(to, "transpose_a", number(EnumKind::kTranspose, options.integer(4)));
 }
 
 Status cholesky(const HloInstruction& op, Dict& to) {
-  insert(to, "lower", op.proto.message(field::kCholesky).flag(1));
+  set_flag(to, "lower", op.proto.message(field::kCholesky).flag(1));
   return {};
 }
 
 Status sort(const HloInstruction& op, Dict& to) {
   TENON_ASSIGN(Attribute dimension, only_dimension(op));
   insert(to, "dimension", std::move(dimension));
-  insert(to, "is_stable", op.proto.flag(field::kIsStable));
+  set_flag(to, "is_stable", op.proto.flag(field::kIsStable));
   return {};
 }
 
@@ -290,26 +304,28 @@ Status reduce_precision(const HloInstruction& op, Dict& to) {
 }
 
 Status rng_bit_generator(const HloInstruction& op, Dict& to) {
-  TENON_ASSIGN(const EnumAttr algorithm,
-               number(EnumKind::kRngAlgorithm, op.integer(field::kRngAlgorithm)));
-  insert(to, "rng_algorithm", algorithm);
-  return {};
+  return set_enum(to, "rng_algorithm",
+                  number(EnumKind::kRngAlgorithm, op.integer(field::kRngAlgorithm)));
 }
 
 Status custom_call(const HloInstruction& op, Dict& to) {
-  insert(to, "call_target_name", std::string(op.proto.text(field::kCustomCallTarget)));
-  insert(to, "backend_config", std::string(op.proto.text(field::kBackendConfig)));
-  insert(to, "has_side_effect", op.proto.flag(field::kHasSideEffect));
-  TENON_ASSIGN(const EnumAttr version,
-               number(EnumKind::kCustomCallApiVersion, op.integer(field::kApiVersion)));
-  insert(to, "api_version", version);
+  set_text(to, "call_target_name", op.proto.text(field::kCustomCallTarget));
+  set_text(to, "backend_config", op.proto.text(field::kBackendConfig));
+  set_flag(to, "has_side_effect", op.proto.flag(field::kHasSideEffect));
+  return set_enum(to, "api_version",
+                  number(EnumKind::kCustomCallApiVersion, op.integer(field::kApiVersion)));
+}
+
+Status top_k(const HloInstruction& op, Dict& to) {
+  if (!op.proto.flag(field::kIsLargest)) return unimplemented("the least elements");
+  set_integer(to, "k", op.integer(field::kTopK));
   return {};
 }
 
 // An attribute that is the list of dimensions, or the only one.
 template <const char* const& name>
 Status dimensions_as(const HloInstruction& op, Dict& to) {
-  insert(to, name, op.dimensions());
+  set_list(to, name, op.dimensions());
   return {};
 }
 template <const char* const& name>
@@ -325,7 +341,7 @@ constexpr const char* kIotaDimensionKey = "iota_dimension";
 constexpr const char* kPermutationKey = "permutation";
 
 Status dynamic_slice(const HloInstruction& op, Dict& to) {
-  insert(to, "slice_sizes", op.proto.integers(field::kDynamicSliceSizes));
+  set_list(to, "slice_sizes", op.proto.integers(field::kDynamicSliceSizes));
   return {};
 }
 
@@ -362,6 +378,7 @@ constexpr ProtoOpRow kRows[] = {
     {"select-and-scatter", "stablehlo.select_and_scatter", &select_and_scatter},
     {"slice", "stablehlo.slice", &slice},
     {"sort", "stablehlo.sort", &sort},
+    {"topk", "chlo.top_k", &top_k},
     {"transpose", "stablehlo.transpose", &dimensions_as<kPermutationKey>},
     {"triangular-solve", "stablehlo.triangular_solve", &triangular_solve},
 };

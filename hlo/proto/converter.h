@@ -24,7 +24,7 @@ inline constexpr uint32_t kName = 1, kOpcode = 2, kShape = 3, kMetadata = 7, kLi
                           kPrecision = 51, kBatchGroups = 58, kTriangularSolve = 59, kIsStable = 60,
                           kCholesky = 62, kDirection = 63, kHasSideEffect = 65,
                           kIndicesAreSorted = 67, kUniqueIndices = 69, kRngAlgorithm = 70,
-                          kComparisonType = 72, kApiVersion = 77;
+                          kComparisonType = 72, kApiVersion = 77, kTopK = 81, kIsLargest = 85;
 }  // namespace instruction_field
 
 /// The values of an instruction: one, or those of a tuple's arrays, in order.
@@ -61,6 +61,7 @@ class HloProtoConverter {
   Result<RawRegion> region_with(const HloInstruction& op, size_t index,
                                 const std::vector<HloValues>& parameters, RawRegion region);
   Result<int64_t> called(const HloInstruction& op, size_t index) const;
+  Location location_of(const HloInstruction& op) const;
 
   // Ops whose operands, regions or results differ in StableHLO.
   Result<HloValues> tuple_element(const HloInstruction& op) const;
@@ -79,7 +80,11 @@ class HloProtoConverter {
   const std::string file_name_;
   const ImportLimits limits_;
   RawModule raw_;
+  struct StackFrames {
+    std::vector<ProtoMessage> files, locations, frames;
+  };
   std::map<int64_t, ProtoMessage> computations_;
+  StackFrames frames_;
   int depth_ = 0;
   int64_t converted_ = 0;
 };

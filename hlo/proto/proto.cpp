@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <protozero/pbf_reader.hpp>
 
 #include "hlo/proto/converter.h"
 
@@ -14,17 +15,12 @@ namespace field = instruction_field;
 constexpr uint32_t kModuleName = 1, kComputations = 3, kEntryId = 6, kAliases = 8;
 constexpr uint32_t kInstructions = 2, kComputationId = 5, kRootId = 6;
 constexpr uint32_t kAliasEntries = 1, kOutputIndex = 1, kAliasParameter = 2, kParameterIndex = 3;
-constexpr uint32_t kSourceFile = 3, kSourceLine = 4;
+constexpr uint32_t kSourceFile = 3, kSourceLine = 4, kStackFrame = 15;
+// The module's table of stack frames; what it has is counted from 1.
+constexpr uint32_t kStackFrames = 17, kFileNames = 1, kFileLocations = 3, kFrames = 4;
+constexpr uint32_t kFileNumber = 1, kLine = 3, kColumn = 4, kLocationNumber = 1;
 // Inlined calls and regions may repeat a computation.
 constexpr int64_t kMostInstructions = int64_t{1} << 22;
-
-Location location_of(const HloInstruction& op) {
-  const ProtoMessage metadata = op.proto.message(field::kMetadata);
-  const std::string_view file = metadata.text(kSourceFile);
-  if (file.empty()) return nullptr;
-  const int64_t line = std::clamp<int64_t>(metadata.integer(kSourceLine), 0, INT32_MAX);
-  return file_location(std::string(file), static_cast<uint32_t>(line), 1);
-}
 
 // By their numbers.
 Result<std::vector<ProtoShape>> parameters_of(const ProtoMessage& computation, int depth) {
@@ -89,6 +85,8 @@ Result<RawModule> HloProtoConverter::convert() {
   for (const ProtoMessage& each : module_.messages(kComputations)) {
     computations_.emplace(each.integer(kComputationId), each);
   }
+  const ProtoMessage table = module_.message(kStackFrames);
+  frames_ = {table.messages(kFileNames), table.messages(kFileLocations), table.messages(kFrames)};
   const int64_t entry = module_.integer(kEntryId);
   const auto found = computations_.find(entry);
   if (found == computations_.end()) return damaged("{}: there is no entry computation", file_name_);
@@ -263,6 +261,26 @@ Result<HloValues> HloProtoConverter::convert_rng(const HloInstruction& op, RawRe
   insert(attributes, "rng_distribution",
          EnumAttr{EnumKind::kRngDistribution, static_cast<uint8_t>(distribution)});
   return add(drawn, "stablehlo.rng", std::move(attributes), into);
+}
+
+// A file and a line of its own, or the innermost stack frame in the module's table.
+Location HloProtoConverter::location_of(const HloInstruction& op) const {
+  const ProtoMessage metadata = op.proto.message(field::kMetadata);
+  const auto place = [](std::string_view file, int64_t line, int64_t column) {
+    return file_location(std::string(file),
+                         static_cast<uint32_t>(std::clamp<int64_t>(line, 0, INT32_MAX)),
+                         static_cast<uint32_t>(std::clamp<int64_t>(column, 1, INT32_MAX)));
+  };
+  const std::string_view file = metadata.text(kSourceFile);
+  if (!file.empty()) return place(file, metadata.integer(kSourceLine), 1);
+  const auto entry = [](const std::vector<ProtoMessage>& table, int64_t number) {
+    const bool is_there = number >= 1 && number <= std::ssize(table);
+    return is_there ? table[static_cast<size_t>(number - 1)] : ProtoMessage();
+  };
+  const ProtoMessage frame = entry(frames_.frames, metadata.integer(kStackFrame));
+  const ProtoMessage where = entry(frames_.locations, frame.integer(kLocationNumber));
+  const std::string_view name = entry(frames_.files, where.integer(kFileNumber)).bytes();
+  return name.empty() ? nullptr : place(name, where.integer(kLine), where.integer(kColumn));
 }
 
 // --- Regions and values

@@ -11,7 +11,7 @@ namespace {
 // Fields of ShapeProto, LayoutProto, and LiteralProto (xla_data.proto).
 namespace shape_field {
 constexpr uint32_t kElementType = 2, kDimensions = 3, kTupleShapes = 4, kLayout = 5, kDynamic = 6;
-constexpr uint32_t kMinorToMajor = 1;  // Of the layout.
+constexpr uint32_t kMinorToMajor = 1;
 constexpr uint32_t kOfLiteral = 1;
 }  // namespace shape_field
 constexpr int64_t kTuplePrimitive = 13, kTokenPrimitive = 17;

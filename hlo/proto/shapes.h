@@ -8,8 +8,8 @@ namespace tenon::hlo {
 
 /// A ShapeProto: an array, a token, or a tuple of these.
 struct ProtoShape {
-  Type type;                         ///< Of an array or a token.
-  std::vector<ProtoShape> elements;  ///< Of a tuple.
+  Type type;                         ///< For an array or a token.
+  std::vector<ProtoShape> elements;  ///< For a tuple.
   bool is_tuple = false;
 
   /// Adds the types of its arrays and tokens, in order.

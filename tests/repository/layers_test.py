@@ -31,7 +31,7 @@ ALLOWED = {
     "hlo/ir": "core/base hlo/types hlo/ops",
     "hlo/text": "core/base core/types hlo/ops hlo/ir",
     "hlo/artifact": "core/base core/types hlo/types hlo/ops hlo/ir",
-    "hlo/proto": "core/base core/types hlo/types hlo/ir",
+    "hlo/proto": "core/base hlo/ir",
     "hlo/inference": "hlo/ir",
     "hlo/verify": "core/types hlo/ops hlo/ir hlo/inference",
     "hlo/builder": "hlo/ir hlo/verify",
