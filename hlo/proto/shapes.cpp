@@ -22,7 +22,7 @@ enum class LiteralForm : uint8_t { kBytes, kIntegers, kReals };
 struct ElementRow {
   int64_t primitive;  ///< PrimitiveType of xla_data.proto.
   ElementType type;
-  uint32_t field;  ///< Of LiteralProto.
+  uint32_t field;  ///< The field of LiteralProto.
   LiteralForm form;
 };
 
