@@ -30,12 +30,14 @@ inline constexpr uint32_t kName = 1, kOpcode = 2, kShape = 3, kMetadata = 7, kLi
 /// The values of an instruction: one, or those of a tuple's arrays, in order.
 using HloValues = std::vector<RawValue>;
 
+using HloOperands = std::vector<const HloValues*>;
+
 /// An instruction and its operands.
 struct HloInstruction {
   ProtoMessage proto;
   std::string_view opcode;
   ProtoShape shape;
-  std::vector<HloValues> operands;
+  HloOperands operands;
   std::vector<const ProtoShape*> operand_shapes;
 
   int64_t integer(uint32_t field) const { return proto.integer(field); }
@@ -52,14 +54,13 @@ class HloProtoConverter {
  private:
   // Converts the instructions of a computation, whose parameters are `parameters`, into `into`;
   // returns the values of its root. A call adds them where it stands.
-  Result<HloValues> convert_computation(int64_t id, const std::vector<HloValues>& parameters,
-                                        RawRegion& into);
+  Result<HloValues> convert_computation(int64_t id, const HloOperands& parameters, RawRegion& into);
   Result<HloValues> convert(const HloInstruction& op, RawRegion& into);
   // The op's region for its computation number `index`: with arguments of the computation's
   // parameters, or with values of the enclosing one.
   Result<RawRegion> region_of(const HloInstruction& op, size_t index);
   Result<RawRegion> region_with(const HloInstruction& op, size_t index,
-                                const std::vector<HloValues>& parameters, RawRegion region);
+                                const HloOperands& parameters, RawRegion region);
   Result<int64_t> called(const HloInstruction& op, size_t index) const;
   Location location_of(const HloInstruction& op) const;
 
@@ -73,6 +74,8 @@ class HloProtoConverter {
   // Adds an op with this name and these attributes, all operands, and results of the shape.
   HloValues add(const HloInstruction& op, std::string name, Dict attributes, RawRegion& into,
                 std::vector<RawRegion> regions = {});
+  // Whether the values have the types that the shape states.
+  bool fits(const ProtoShape& shape, const HloValues& values) const;
   HloValues new_values(const ProtoShape& shape);
   RawValue new_value(Type type);
 
@@ -85,6 +88,7 @@ class HloProtoConverter {
   };
   std::map<int64_t, ProtoMessage> computations_;
   StackFrames frames_;
+  std::unordered_map<const char*, DenseAttr> constants_;  // By the bytes of a literal.
   int depth_ = 0;
   int64_t converted_ = 0;
 };

@@ -19,8 +19,9 @@ constexpr uint32_t kSourceFile = 3, kSourceLine = 4, kStackFrame = 15;
 // The module's table of stack frames; what it has is counted from 1.
 constexpr uint32_t kStackFrames = 17, kFileNames = 1, kFileLocations = 3, kFrames = 4;
 constexpr uint32_t kFileNumber = 1, kLine = 3, kColumn = 4, kLocationNumber = 1;
-// Inlined calls and regions may repeat a computation.
-constexpr int64_t kMostInstructions = int64_t{1} << 22;
+// Instructions and their operands: inlined calls and regions may repeat a computation, and operands
+// may be tuples.
+constexpr int64_t kMostValues = int64_t{1} << 24;
 
 // By their numbers.
 Result<std::vector<ProtoShape>> parameters_of(const ProtoMessage& computation, int depth) {
@@ -46,10 +47,16 @@ size_t region_count(std::string_view opcode) {
   return std::ranges::find(kWithOne, opcode) != std::end(kWithOne) ? 1 : 0;
 }
 
-HloValues all_of(const std::vector<HloValues>& operands) {
+HloValues all_of(const HloOperands& operands) {
   HloValues all;
-  for (const HloValues& each : operands) all.insert(all.end(), each.begin(), each.end());
+  for (const HloValues* each : operands) all.insert(all.end(), each->begin(), each->end());
   return all;
+}
+
+HloOperands pointers_to(const std::vector<HloValues>& values) {
+  HloOperands pointers;
+  for (const HloValues& each : values) pointers.push_back(&each);
+  return pointers;
 }
 
 RawOp return_op(std::string name, HloValues values) {
@@ -99,8 +106,8 @@ Result<RawModule> HloProtoConverter::convert() {
     parameters.push_back(new_values(shape));
     shape.append_leaves(inputs);
   }
-  body.arguments = all_of(parameters);
-  TENON_ASSIGN(HloValues results, convert_computation(entry, parameters, body));
+  body.arguments = all_of(pointers_to(parameters));
+  TENON_ASSIGN(HloValues results, convert_computation(entry, pointers_to(parameters), body));
   std::vector<Type> outputs;
   for (const RawValue each : results) outputs.push_back(raw_.value_types[each]);
   body.ops.push_back(return_op("func.return", std::move(results)));
@@ -119,8 +126,7 @@ Result<RawModule> HloProtoConverter::convert() {
   return std::move(raw_);
 }
 
-Result<HloValues> HloProtoConverter::convert_computation(int64_t id,
-                                                         const std::vector<HloValues>& parameters,
+Result<HloValues> HloProtoConverter::convert_computation(int64_t id, const HloOperands& parameters,
                                                          RawRegion& into) {
   const auto computation = computations_.find(id);
   if (computation == computations_.end()) return damaged("there is no computation {}", id);
@@ -130,9 +136,6 @@ Result<HloValues> HloProtoConverter::convert_computation(int64_t id,
   std::unordered_map<int64_t, std::pair<ProtoShape, HloValues>> converted;
   HloValues last;
   for (const ProtoMessage& each : computation->second.messages(kInstructions)) {
-    if (++converted_ > kMostInstructions) {
-      return resource_exhausted("more than {} instructions, calls inlined", kMostInstructions);
-    }
     HloInstruction op;
     op.proto = each;
     op.opcode = each.text(field::kOpcode);
@@ -149,20 +152,27 @@ Result<HloValues> HloProtoConverter::convert_computation(int64_t id,
       if (from == converted.end())
         return damaged("%{}: operand {} comes later", each.text(field::kName), operand);
       op.operand_shapes.push_back(&from->second.first);
-      op.operands.push_back(from->second.second);
+      op.operands.push_back(&from->second.second);
+      if (op.opcode != "get-tuple-element") converted_ += std::ssize(from->second.second);
+    }
+    if (++converted_ > kMostValues) {
+      return resource_exhausted("more than {} instructions and operands, calls inlined",
+                                kMostValues);
     }
     Result<HloValues> values = damaged("a parameter that the caller lacks");
     if (op.opcode == "parameter") {
       const int64_t number = op.integer(field::kParameterNumber);
       if (number >= 0 && number < static_cast<int64_t>(parameters.size())) {
-        values = parameters[static_cast<size_t>(number)];
+        values = *parameters[static_cast<size_t>(number)];
       }
     } else {
       values = convert(op, into);
     }
     if (!values) return with_name(values.error());
-    if (values->size() != op.shape.leaf_count())
-      return damaged("%{}: its shape", each.text(field::kName));
+    if (!fits(op.shape, *values)) {
+      return damaged("{} %{}: its shape is not that of its value", op.opcode,
+                     each.text(field::kName));
+    }
     last = *values;
     converted[each.integer(field::kId)] = {std::move(op.shape), *std::move(values)};
   }
@@ -179,7 +189,7 @@ Result<HloValues> HloProtoConverter::convert(const HloInstruction& op, RawRegion
   if (opcode == "get-tuple-element") return tuple_element(op);
   if (opcode == "copy" || opcode == "domain" || opcode == "add-dependency") {
     if (op.operands.empty()) return damaged("it has no operand");
-    return op.operands[0];
+    return *op.operands[0];
   }
   if (opcode == "constant") return convert_constant(op, into);
   if (opcode == "while") return convert_while(op, into);
@@ -204,17 +214,21 @@ Result<HloValues> HloProtoConverter::tuple_element(const HloInstruction& op) con
       index >= static_cast<int64_t>(op.operand_shapes[0]->elements.size())) {
     return damaged("there is no element {}", index);
   }
-  const std::vector<ProtoShape>& elements = op.operand_shapes[0]->elements;
-  size_t begin = 0;
-  for (int64_t i = 0; i < index; ++i) begin += elements[static_cast<size_t>(i)].leaf_count();
-  const auto first = op.operands[0].begin() + static_cast<std::ptrdiff_t>(begin);
-  const size_t count = elements[static_cast<size_t>(index)].leaf_count();
-  return HloValues(first, first + static_cast<std::ptrdiff_t>(count));
+  const ProtoShape& tuple = *op.operand_shapes[0];
+  const auto element = static_cast<size_t>(index);
+  const auto first = op.operands[0]->begin() + static_cast<std::ptrdiff_t>(tuple.begins[element]);
+  return HloValues(first, first + static_cast<std::ptrdiff_t>(tuple.elements[element].leaf_count));
 }
 
 Result<HloValues> HloProtoConverter::convert_constant(const HloInstruction& op, RawRegion& into) {
-  TENON_ASSIGN(DenseAttr value,
-               literal_of(op.proto.message(field::kLiteral), limits_.max_constant_bytes));
+  const ProtoMessage literal = op.proto.message(field::kLiteral);
+  // A computation that is called often has its constants once.
+  auto known = constants_.find(literal.bytes().data());
+  if (known == constants_.end()) {
+    TENON_ASSIGN(DenseAttr read, literal_of(literal, limits_.max_constant_bytes));
+    known = constants_.emplace(literal.bytes().data(), std::move(read)).first;
+  }
+  DenseAttr value = known->second;
   if (op.shape.is_tuple || !(op.shape.type == Type(value.shape)))
     return damaged("its literal has another shape");
   Dict attributes;
@@ -238,10 +252,10 @@ Result<HloValues> HloProtoConverter::convert_conditional(const HloInstruction& o
   for (size_t b = 0; b + 1 < op.operands.size(); ++b) {
     TENON_ASSIGN(regions.emplace_back(), region_with(op, b, {op.operands[b + 1]}, {}));
   }
-  if (regions.empty() || op.operands[0].size() != 1) return damaged("it has no branches");
+  if (regions.empty() || op.operands[0]->size() != 1) return damaged("it has no branches");
   HloInstruction selected = op;
   selected.operands.resize(1);
-  const bool is_if = raw_.value_types[op.operands[0][0]].element_type() == ElementType::kPred;
+  const bool is_if = raw_.value_types[op.operands[0]->front()].element_type() == ElementType::kPred;
   return add(selected, is_if ? "stablehlo.if" : "stablehlo.case", {}, into, std::move(regions));
 }
 
@@ -256,7 +270,8 @@ Result<HloValues> HloProtoConverter::convert_rng(const HloInstruction& op, RawRe
   Dict value;
   insert(value, "value", DenseAttr::of(std::move(dims)));
   HloInstruction drawn = op;
-  drawn.operands.push_back(add(shape, "stablehlo.constant", std::move(value), into));
+  const HloValues dims_value = add(shape, "stablehlo.constant", std::move(value), into);
+  drawn.operands.push_back(&dims_value);
   Dict attributes;
   insert(attributes, "rng_distribution",
          EnumAttr{EnumKind::kRngDistribution, static_cast<uint8_t>(distribution)});
@@ -300,13 +315,12 @@ Result<RawRegion> HloProtoConverter::region_of(const HloInstruction& op, size_t 
   RawRegion region;
   std::vector<HloValues> parameters;
   for (const ProtoShape& shape : shapes) parameters.push_back(new_values(shape));
-  region.arguments = all_of(parameters);
-  return region_with(op, index, parameters, std::move(region));
+  region.arguments = all_of(pointers_to(parameters));
+  return region_with(op, index, pointers_to(parameters), std::move(region));
 }
 
 Result<RawRegion> HloProtoConverter::region_with(const HloInstruction& op, size_t index,
-                                                 const std::vector<HloValues>& parameters,
-                                                 RawRegion region) {
+                                                 const HloOperands& parameters, RawRegion region) {
   TENON_ASSIGN(const int64_t id, called(op, index));
   TENON_ASSIGN(HloValues results, convert_computation(id, parameters, region));
   region.ops.push_back(return_op("stablehlo.return", std::move(results)));
@@ -325,6 +339,15 @@ HloValues HloProtoConverter::add(const HloInstruction& op, std::string name, Dic
   HloValues results = made.results;
   into.ops.push_back(std::move(made));
   return results;
+}
+
+bool HloProtoConverter::fits(const ProtoShape& shape, const HloValues& values) const {
+  if (values.size() != shape.leaf_count) return false;
+  std::vector<Type> types;
+  shape.append_leaves(types);
+  return std::ranges::equal(types, values, [&](const Type& type, RawValue value) {
+    return type == raw_.value_types[value];
+  });
 }
 
 HloValues HloProtoConverter::new_values(const ProtoShape& shape) {

@@ -277,6 +277,56 @@ TEST(HloProto, DamagedModules) {
   }
 }
 
+TEST(HloProto, ShapesAreThoseOfTheValues) {
+  EXPECT_EQ(imported(module({computation(7,
+                                         {op(1, "parameter", kFour, {}, number(0)),
+                                          op(2, "copy", shape(kF32, {3}), {1})},
+                                         2)},
+                            7)),
+            "error: copy %copy.2: its shape is not that of its value");
+}
+
+// A small file whose tuples would fill the memory.
+TEST(HloProto, TuplesOfTuplesAreLimited) {
+  constexpr size_t kMany = 6000;
+  const std::string tokens =
+      tuple(std::vector<std::string>(kMany, message([](Writer& to) { to.add_enum(2, 17); })));
+  const std::string main = computation(7,
+                                       {op(1, "parameter", tokens, {}, number(0)),
+                                        op(2, "tuple", tokens, std::vector<int64_t>(kMany, 1))},
+                                       2);
+  EXPECT_EQ(imported(module({main}, 7)),
+            "error: more than 16777216 instructions and operands, calls inlined");
+}
+
+// A constant of a computation that is called often is kept once.
+TEST(HloProto, CallsShareConstants) {
+  constexpr int64_t kElements = 1 << 16;
+  const std::string table = shape(kF32, {kElements});
+  const std::string constant =
+      computation(5,
+                  {op(1, "constant", table, {},
+                      [&](Writer& to) {
+                        to.add_message(8, message([&](Writer& literal) {
+                                         literal.add_message(1, table);
+                                         std::vector<float> values(kElements);
+                                         values[1] = 1;
+                                         literal.add_packed_float(8, values.begin(), values.end());
+                                       }));
+                      })},
+                  1);
+  std::vector<std::string> ops;
+  for (int64_t i = 0; i < 4; ++i) ops.push_back(op(i, "call", table, {}, calls({5})));
+  const auto module_of_calls = parse_hlo_proto(module({constant, computation(7, ops, 3)}, 7), "p");
+  ASSERT_TRUE(module_of_calls);
+  const std::vector<RawOp>& body = module_of_calls->module.regions[0].ops[0].regions[0].ops;
+  ASSERT_EQ(body.size(), 5u);
+  const auto bytes_of = [](const RawOp& each) {
+    return find(each.attributes, "value")->get<DenseAttr>()->values.data().data();
+  };
+  EXPECT_EQ(bytes_of(body[0]), bytes_of(body[3]));
+}
+
 TEST(HloProto, TextIsNoProto) {
   EXPECT_FALSE(is_hlo_proto("\nmodule {\n}\n"));
   EXPECT_FALSE(is_hlo_proto(""));

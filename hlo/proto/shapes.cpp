@@ -124,21 +124,18 @@ void ProtoShape::append_leaves(std::vector<Type>& leaves) const {
   for (const ProtoShape& each : elements) each.append_leaves(leaves);
 }
 
-size_t ProtoShape::leaf_count() const {
-  if (!is_tuple) return 1;
-  size_t count = 0;
-  for (const ProtoShape& each : elements) count += each.leaf_count();
-  return count;
-}
-
 Result<ProtoShape> shape_of(const ProtoMessage& shape, int depth) {
   ProtoShape read;
   const int64_t primitive = shape.integer(shape_field::kElementType);
   if (primitive == kTuplePrimitive) {
     if (depth <= 0) return damaged("tuples are nested too deeply");
     read.is_tuple = true;
+    read.leaf_count = 0;
     for (const ProtoMessage& each : shape.messages(shape_field::kTupleShapes)) {
-      TENON_ASSIGN(read.elements.emplace_back(), shape_of(each, depth - 1));
+      TENON_ASSIGN(ProtoShape element, shape_of(each, depth - 1));
+      read.begins.push_back(read.leaf_count);
+      read.leaf_count += element.leaf_count;
+      read.elements.push_back(std::move(element));
     }
     return read;
   }

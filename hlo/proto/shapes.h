@@ -11,10 +11,11 @@ struct ProtoShape {
   Type type;                         ///< For an array or a token.
   std::vector<ProtoShape> elements;  ///< For a tuple.
   bool is_tuple = false;
+  size_t leaf_count = 1;       ///< Arrays and tokens in it.
+  std::vector<size_t> begins;  ///< For each element of a tuple, how many come before it.
 
   /// Adds the types of its arrays and tokens, in order.
   void append_leaves(std::vector<Type>& leaves) const;
-  size_t leaf_count() const;
 };
 
 /// Errors: types that StableHLO lacks; dimensions without a size; tuples nested deeper than

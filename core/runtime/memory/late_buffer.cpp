@@ -86,6 +86,7 @@ Result<Event> LateBuffer::write(std::span<const std::byte> bytes, int64_t offset
     if (size > 0) std::memcpy(kept->data(), bytes.data(), bytes.size());
     bytes = *kept;
   }
+  auto read = std::make_shared<Promise>(device_->pool());
   const std::lock_guard posting(posting_);
   {
     const std::lock_guard lock(progress_->mutex);
@@ -96,7 +97,6 @@ Result<Event> LateBuffer::write(std::span<const std::byte> bytes, int64_t offset
     ++progress_->parts;
     progress_->closed = is_last;
   }
-  auto read = std::make_shared<Promise>(device_->pool());
   const auto source = backend::MemoryAddress::of_host(bytes.data());
   const bool across = storage_.place().on_host() != source.on_host();
   const QueueRole role = across ? QueueRole::kUpload : QueueRole::kCompute;

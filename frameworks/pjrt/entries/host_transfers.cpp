@@ -118,6 +118,7 @@ PJRT_Error* callback_error(PJRT_Error_Code code, const char* message, size_t siz
 Status send(const runtime::HostCallFrame& frame, int64_t channel) {
   TENON_ASSIGN(const PJRT_SendCallbackInfo info,
                callback_of(frame, channel, &ExecutionData::sends, "send"));
+  if (frame.operands.empty()) return invalid_argument("a send of nothing");
   const std::span<const std::byte> bytes = frame.operands[0].bytes;
   auto copy = std::make_unique<std::byte[]>(bytes.size());
   if (!bytes.empty()) std::memcpy(copy.get(), bytes.data(), bytes.size());
@@ -133,6 +134,7 @@ Status send(const runtime::HostCallFrame& frame, int64_t channel) {
 Status receive(const runtime::HostCallFrame& frame, int64_t channel) {
   TENON_ASSIGN(const PJRT_RecvCallbackInfo info,
                callback_of(frame, channel, &ExecutionData::receives, "receive"));
+  if (frame.results.empty()) return invalid_argument("a receive of nothing");
   const std::span<std::byte> result = frame.results[0].bytes;
   const auto received = std::make_shared<ReceivedBytes>();
   received->bytes.resize(result.size());

@@ -103,8 +103,11 @@ void Array::wait() const {
   auto args = sized<PJRT_Buffer_ReadyEvent_Args>();
   args.buffer = buffer_;
   client_->plugin().call(&PJRT_Api::PJRT_Buffer_ReadyEvent, args);
-  const nb::gil_scoped_release unlocked;
-  client_->plugin().await(args.event);
+  {
+    const nb::gil_scoped_release unlocked;
+    client_->plugin().await(args.event);
+  }
+  used_objects().let_go();
 }
 
 void Array::remove() {
@@ -191,6 +194,8 @@ Array Array::copy_to(const ClientDevice& device) const {
   return {client_, args.dst_buffer};
 }
 
+void let_go_of_lent_arrays() { used_objects().let_go(); }
+
 Array put(const Shared& client, nb::handle object, size_t device, bool in_place) {
   used_objects().let_go();
   HostView host = host_array(object);
@@ -204,7 +209,10 @@ Array put(const Shared& client, nb::handle object, size_t device, bool in_place)
   args.host_buffer_semantics = in_place ? PJRT_HostBufferSemantics_kImmutableZeroCopy
                                         : PJRT_HostBufferSemantics_kImmutableOnlyDuringCall;
   args.device = client->device(device);
-  plugin.call(&PJRT_Api::PJRT_Client_BufferFromHostBuffer, args);
+  {
+    const nb::gil_scoped_release unlocked;
+    plugin.call(&PJRT_Api::PJRT_Client_BufferFromHostBuffer, args);
+  }
   Array array(client, args.buffer);
   if (args.done_with_host_buffer == nullptr) return array;
   auto* const lent =

@@ -69,7 +69,7 @@ PJRT_DeviceDescription* description_of(const ClientDevice& device) {
 nb::object value_of(const PJRT_NamedValue& value) {
   switch (value.type) {
     case PJRT_NamedValue_kString:
-      return nb::str(value.string_value, value.value_size);
+      return text_of({value.string_value, value.value_size});
     case PJRT_NamedValue_kInt64:
       return nb::int_(value.int64_value);
     case PJRT_NamedValue_kFloat:
@@ -94,18 +94,18 @@ int ClientDevice::id() const {
   return args.id;
 }
 
-std::string ClientDevice::kind() const {
+nb::str ClientDevice::kind() const {
   auto args = sized<PJRT_DeviceDescription_Kind_Args>();
   args.device_description = description_of(*this);
   client->plugin().call(&PJRT_Api::PJRT_DeviceDescription_Kind, args);
-  return {args.device_kind, args.device_kind_size};
+  return text_of({args.device_kind, args.device_kind_size});
 }
 
-std::string ClientDevice::name() const {
+nb::str ClientDevice::name() const {
   auto args = sized<PJRT_DeviceDescription_ToString_Args>();
   args.device_description = description_of(*this);
   client->plugin().call(&PJRT_Api::PJRT_DeviceDescription_ToString, args);
-  return {args.to_string, args.to_string_size};
+  return text_of({args.to_string, args.to_string_size});
 }
 
 nb::dict ClientDevice::attributes() const {
@@ -115,7 +115,7 @@ nb::dict ClientDevice::attributes() const {
   nb::dict dict;
   for (size_t i = 0; i < args.num_attributes; ++i) {
     const PJRT_NamedValue& each = args.attributes[i];
-    dict[nb::str(each.name, each.name_size)] = value_of(each);
+    dict[text_of({each.name, each.name_size})] = value_of(each);
   }
   return dict;
 }

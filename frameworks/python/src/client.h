@@ -43,8 +43,8 @@ struct ClientDevice {
   Shared client;
   size_t index = 0;
   int id() const;
-  std::string kind() const;
-  std::string name() const;
+  nb::str kind() const;
+  nb::str name() const;
   nb::dict attributes() const;
 };
 
@@ -85,6 +85,9 @@ class Array {
 /// can; it must not change then while this array lives.
 Array put(const Shared& client, nb::handle object, size_t device, bool in_place);
 
+/// Lets go of the host's arrays that devices have read. Needs Python's lock.
+void let_go_of_lent_arrays();
+
 /// A compiled program, loaded on its device.
 class PluginProgram {
  public:
@@ -95,9 +98,9 @@ class PluginProgram {
 
   /// Runs the program. Arrays of the host are used in place; the call returns when they have been
   /// read, other calls return before the work is done.
-  std::vector<Array> run(const nb::sequence& arguments);
-  std::string name() const;
-  std::string text() const;
+  std::vector<Array> run(const nb::sequence& given);
+  nb::str name() const;
+  nb::str text() const;
   nb::bytes serialize() const;
   nb::dict memory() const;
   nb::list outputs() const;
@@ -112,6 +115,7 @@ class PluginProgram {
 
 PluginProgram compile(const Shared& client, std::string_view program, std::string_view options,
                       size_t device);
-PluginProgram load(const Shared& client, std::string_view bytes, size_t device);
+PluginProgram load(const Shared& client, std::string_view bytes, std::string_view options,
+                   size_t device);
 
 }  // namespace tenon::python

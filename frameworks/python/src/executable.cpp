@@ -58,11 +58,14 @@ PluginProgram::~PluginProgram() {
   client_->plugin().end(&PJRT_Api::PJRT_LoadedExecutable_Destroy, args);
 }
 
-std::vector<Array> PluginProgram::run(const nb::sequence& arguments) {
+std::vector<Array> PluginProgram::run(const nb::sequence& given) {
+  // A tuple holds its elements, also when the caller changes the list meanwhile.
+  const nb::object arguments = nb::steal(PySequence_Tuple(given.ptr()));
+  if (!arguments.is_valid()) throw nb::python_error();
   std::vector<Array> lent;
   lent.reserve(nb::len(arguments));
   std::vector<PJRT_Buffer*> buffers;
-  for (const nb::handle each : arguments) {
+  for (const nb::handle each : nb::borrow<nb::tuple>(arguments)) {
     const Array* array = nullptr;
     if (nb::isinstance<Array>(each)) {
       array = &nb::cast<const Array&>(each);
@@ -92,27 +95,35 @@ std::vector<Array> PluginProgram::run(const nb::sequence& arguments) {
   std::vector<Array> arrays;
   arrays.reserve(results.size());
   for (PJRT_Buffer* each : results) arrays.emplace_back(client_, each);
-  if (!lent.empty()) done.await();
+  if (!lent.empty()) {
+    done.await();
+    lent.clear();
+    let_go_of_lent_arrays();
+  }
   return arrays;
 }
 
-std::string PluginProgram::name() const {
+nb::str PluginProgram::name() const {
   auto args = sized<PJRT_Executable_Name_Args>();
   args.executable = executable_;
   client_->plugin().call(&PJRT_Api::PJRT_Executable_Name, args);
-  return {args.executable_name, args.executable_name_size};
+  return text_of({args.executable_name, args.executable_name_size});
 }
 
-std::string PluginProgram::text() const {
+nb::str PluginProgram::text() const {
   auto program = sized<PJRT_Program>();
   auto args = sized<PJRT_Executable_OptimizedProgram_Args>();
   args.executable = executable_;
   args.program = &program;
-  client_->plugin().call(&PJRT_Api::PJRT_Executable_OptimizedProgram, args);  // Its size alone.
-  std::string text(program.code_size, '\0');
-  program.code = text.data();
-  client_->plugin().call(&PJRT_Api::PJRT_Executable_OptimizedProgram, args);
-  return text;
+  std::string text;
+  {
+    const nb::gil_scoped_release unlocked;
+    client_->plugin().call(&PJRT_Api::PJRT_Executable_OptimizedProgram, args);  // Its size alone.
+    text.resize(program.code_size);
+    program.code = text.data();
+    client_->plugin().call(&PJRT_Api::PJRT_Executable_OptimizedProgram, args);
+  }
+  return text_of(text);
 }
 
 nb::bytes PluginProgram::serialize() const {
@@ -176,11 +187,14 @@ PluginProgram compile(const Shared& client, std::string_view program, std::strin
   return {client, args.executable, device};
 }
 
-PluginProgram load(const Shared& client, std::string_view bytes, size_t device) {
+PluginProgram load(const Shared& client, std::string_view bytes, std::string_view options,
+                   size_t device) {
   auto args = sized<PJRT_Executable_DeserializeAndLoad_Args>();
   args.client = client->handle();
   args.serialized_executable = bytes.data();
   args.serialized_executable_size = bytes.size();
+  args.overridden_serialized_compile_options = options.data();
+  args.overridden_serialized_compile_options_size = options.size();
   {
     const nb::gil_scoped_release unlocked;
     client->plugin().call(&PJRT_Api::PJRT_Executable_DeserializeAndLoad, args);

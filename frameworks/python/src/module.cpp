@@ -24,7 +24,7 @@ void translate(const std::exception_ptr& pointer, void*) {
     std::rethrow_exception(pointer);
   } catch (const PluginError& error) {
     const nb::object type = nb::module_::import_("tenon._errors").attr("Error");
-    const nb::object raised = type(error.what(), error.code());
+    const nb::object raised = type(text_of(error.what()), error.code());
     PyErr_SetObject(type.ptr(), raised.ptr());
   }
 }
@@ -77,6 +77,12 @@ NB_MODULE(_native, m) {
           [](nb::handle self, const nb::object& dtype, const nb::object& copy) {
             nb::object array = nb::cast<const Array&>(self).to_numpy(self);
             const bool wants_copy = !copy.is_none() && nb::cast<bool>(copy);
+            const bool is_view = nb::cast<const Array&>(self).bytes() == 0 ||
+                                 !nb::cast<bool>(array.attr("flags").attr("owndata"));
+            const bool has_type = dtype.is_none() || array.attr("dtype").equal(dtype);
+            if (!copy.is_none() && !wants_copy && !(is_view && has_type)) {
+              throw nb::value_error("the array cannot be seen without a copy");
+            }
             if (!dtype.is_none()) return array.attr("astype")(dtype, nb::arg("copy") = wants_copy);
             return wants_copy ? array.attr("copy")() : array;
           },
@@ -86,7 +92,10 @@ NB_MODULE(_native, m) {
           "An array of numpy: the array's own memory, read-only, if the host sees it, else a copy.")
       .def(
           "__dlpack__",
-          [](nb::handle self, const nb::kwargs&) {
+          [](nb::handle self, const nb::kwargs& words) -> nb::object {
+            if (words.contains("copy") && nb::object(words["copy"]).is(nb::bool_(true))) {
+              return nb::module_::import_("numpy").attr("array")(self).attr("__dlpack__")();
+            }
             return nb::cast<const Array&>(self).to_dlpack(self);
           },
           nb::sig("def __dlpack__(self, **kwargs: object) -> object"))
@@ -159,10 +168,11 @@ NB_MODULE(_native, m) {
           nb::arg("program"), nb::arg("options"), nb::arg("device"))
       .def(
           "load",
-          [](const BoundClient& client, const nb::bytes& bytes, size_t device) {
-            return load(client.state, view_of(bytes), device);
+          [](const BoundClient& client, const nb::bytes& bytes, const nb::bytes& options,
+             size_t device) {
+            return load(client.state, view_of(bytes), view_of(options), device);
           },
-          nb::arg("bytes"), nb::arg("device"))
+          nb::arg("bytes"), nb::arg("options"), nb::arg("device"))
       .def(
           "put",
           [](const BoundClient& client, nb::handle object, size_t device, bool in_place) {

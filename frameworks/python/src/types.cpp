@@ -124,6 +124,13 @@ HostView of_dlpack(nb::handle object) {
 
 }  // namespace
 
+nb::str text_of(std::string_view text) {
+  PyObject* const decoded =
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace");
+  if (decoded == nullptr) throw nb::python_error();
+  return nb::steal<nb::str>(decoded);
+}
+
 const TypeInfo& info_of(PJRT_Buffer_Type type) {
   for (const TypeInfo& each : kTypes) {
     if (each.type == type) return each;

@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "frameworks/pjrt/c_api/pjrt_c_api.h"
@@ -13,6 +14,9 @@
 namespace tenon::python {
 
 namespace nb = nanobind;
+
+/// Text of a plug-in; bytes that are no UTF-8 are replaced.
+nb::str text_of(std::string_view text);
 
 struct TypeInfo {
   PJRT_Buffer_Type type = PJRT_Buffer_Type_INVALID;

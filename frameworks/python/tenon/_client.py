@@ -127,7 +127,7 @@ class Client:
 
     def load(self, serialized: bytes, *, device: int = 0) -> Executable:
         """Loads a program that `Executable.serialize` saved. Its code runs in this process: load only what you trust."""
-        return Executable(self._native.load(serialized, device))
+        return Executable(self._native.load(serialized, compile_options(self.devices[device].id, {}), device))
 
     def array(self, object: Any, *, device: int = 0, copy: bool = True) -> "_native.Array":
         """Puts what numpy or DLPack can read on a device.

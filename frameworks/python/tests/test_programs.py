@@ -143,3 +143,48 @@ def test_threads_compile_and_run_side_by_side():
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_a_sequence_that_changes_under_the_call():
+    program = tenon.compile(DOUBLE)
+    x = np.arange(1000, dtype=np.float32)
+
+    class Fresh:
+        """A sequence that nobody else holds the elements of."""
+
+        def __len__(self):
+            return 1
+
+        def __getitem__(self, index):
+            if index > 0:
+                raise IndexError
+            return tenon.array(x)
+
+    np.testing.assert_array_equal(program.run(Fresh())[0], 2 * x)
+    pair = tenon.compile("""
+        func.func @main(%x: tensor<1000xf32>, %y: tensor<1000xf32>) -> tensor<1000xf32> {
+          %0 = stablehlo.add %x, %y : tensor<1000xf32>
+          return %0 : tensor<1000xf32>
+        }""")
+    arguments = [tenon.array(x)]
+
+    class Clears:
+        def __array__(self, dtype=None, copy=None):
+            arguments.clear()
+            return x
+
+    arguments.append(Clears())
+    np.testing.assert_array_equal(pair.run(arguments)[0], 2 * x)
+
+
+def test_saved_programs_load_on_another_device(device):
+    client = tenon.Client("interp", device_count=2)
+    saved = client.compile(DOUBLE).serialize()
+    x = np.ones(1000, np.float32)
+    np.testing.assert_array_equal(client.load(saved, device=1)(x), 2 * x)
+
+
+def test_errors_with_bytes_that_are_no_text():
+    with pytest.raises(tenon.Error) as raised:
+        tenon.compile(b"func.func @main() -> \xff\xfe { }")
+    assert raised.value.code == "INVALID_ARGUMENT" and raised.value.place
