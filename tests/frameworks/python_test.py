@@ -12,9 +12,9 @@ import re
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from on_devices import ROOT, has_environment, pytest
+
 PACKAGE = ROOT / "frameworks/python"
-ABSENT = 77  # make-venv: there is no Python, or no index to install from.
 MOST_BYTES = 40_000_000  # Of the wheel.
 
 
@@ -37,37 +37,19 @@ def test_pypjrt(build: pathlib.Path) -> None:
     print(f"{'PASS' if good else 'FAIL'} pypjrt's conformance: {counts[0] if counts else done.stdout[-500:]}")
 
 
-def pytest(device: str, label: str) -> None:
-    settings = dict(os.environ, TENON_DEVICE=device)
-    for name in ("TENON_LAYERS", "TENON_FAULTS", "TENON_PJRT_LIBRARY", "PYTHONPATH"):
-        settings.pop(name, None)
-    done = subprocess.run([PACKAGE / ".venv/bin/python", "-m", "pytest", "-q", "-rA", "--tb=short", "-p", "no:cacheprovider", "--timeout=300",
-                           PACKAGE / "tests"], env=settings, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    found = re.findall(r"^(PASSED|FAILED|ERROR|SKIPPED) (?:\S*/)?(\S+)(.*)$", done.stdout, re.MULTILINE)
-    for outcome, name, rest in found:
-        word = {"PASSED": "PASS", "SKIPPED": "SKIP"}.get(outcome, "FAIL")
-        print(f"{word} {label} {name}" + (f": {rest.strip(' -')}" if word != "PASS" else ""))
-    if not found or (done.returncode != 0 and not any(o in ("FAILED", "ERROR") for o, *_ in found)):
-        print(f"FAIL {label}: pytest ended with {done.returncode}: {' / '.join(done.stdout.splitlines()[-20:])}")
-
-
 def main() -> int:
     build = pathlib.Path(sys.argv[1]).resolve()
-    made = subprocess.run([str(PACKAGE / "make-venv")], env=dict(os.environ, BUILD_DIR=str(build)), text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    if made.returncode != 0:
-        absent = made.returncode == ABSENT
-        why = " / ".join(made.stdout.strip().splitlines()[-1 if absent else -5:])
-        print(f"{'SKIP' if absent else 'FAIL'} python: its environment cannot be made: {why}")
-        return 0 if absent else 1
+    status = has_environment(PACKAGE, build)
+    if status is not None:
+        return status
     test_wheel(build)
     test_pypjrt(build)
-    pytest("cpu", "cpu")
-    pytest("template", "template")
+    pytest(PACKAGE, "cpu", "cpu")
+    pytest(PACKAGE, "template", "template")
     if "--full" in sys.argv:
-        pytest("gpu-sim", "gpu-sim")
-        pytest(f"{build}/backends/libtenon_template.so:0", "template as a plug-in")
-        pytest("reference", "reference")
+        pytest(PACKAGE, "gpu-sim", "gpu-sim")
+        pytest(PACKAGE, f"{build}/backends/libtenon_template.so:0", "template as a plug-in")
+        pytest(PACKAGE, "reference", "reference")
     return 0
 
 

@@ -62,6 +62,8 @@ class WrongDevice final : public ForwardingDevice {
   Status call(uint32_t queue, const LibraryCallLaunch& call) override {
     static const std::array<std::byte, 16> result = {};
     if (wrongs_.call_bytes == 0) return {};
+    TENON_TRY(ForwardingDevice::copy(queue, call.workspace, MemoryAddress::of_host(result.data()),
+                                     std::ssize(result)));
     return ForwardingDevice::copy(queue, call.results[0], MemoryAddress::of_host(result.data()),
                                   wrongs_.call_bytes);
   }
@@ -137,7 +139,7 @@ class WrongBackend final : public ForwardingBackend {
     return std::make_unique<WrongDevice>(ForwardingBackend::open(index).value(), wrongs_);
   }
   Result<LibraryCallPlan> plan(const TargetInfo&, const LibraryCallSite& site) override {
-    return LibraryCallPlan{site.operands[0].to_string(), 0, {0}, 0};
+    return LibraryCallPlan{site.operands[0].to_string(), 16, {0}, 0};
   }
 
  private:
@@ -306,6 +308,7 @@ TEST_F(FaultyWork, CallsThatWriteNothingOrHalf) {
     work.plan = plan.plan;
     work.operands = {&operand, 1};
     work.results = {&result, 1};
+    work.workspace = {y, 0, nullptr};  // Beside the result.
     work.label = "sort at a.mlir:3";
     EXPECT_EQ(device->call(0, work).message(), "");
     return finish(*device).message();

@@ -189,6 +189,10 @@ WorkCheck WorkCheck::of_call(const LibraryCallLaunch& host, const LibraryCallLau
     check.add_result(CheckedRange::of(place, inner.results[i], bytes), "result", i, place, around,
                      !is_operand(place, bytes));
   }
+  // It is written too, and may lie beside a result.
+  if (sizes.workspace > 0 && !host.workspace.on_host()) {
+    check.ranges_.push_back(CheckedRange::of(host.workspace, inner.workspace, sizes.workspace));
+  }
   return check;
 }
 

@@ -1,0 +1,37 @@
+"""What the tests of Python packages share: their environments, and pytest on a device as PASS, FAIL and SKIP lines."""
+
+import os
+import pathlib
+import re
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ABSENT = 77  # make-venv: there is no Python, or no index to install from.
+
+
+def has_environment(package: pathlib.Path, build: pathlib.Path) -> int | None:
+    """Runs the package's make-venv. None if that succeeds; else says so, and returns the exit status for the test."""
+    made = subprocess.run([str(package / "make-venv")], env=dict(os.environ, BUILD_DIR=str(build)), text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if made.returncode == 0:
+        return None
+    absent = made.returncode == ABSENT
+    why = " / ".join(made.stdout.strip().splitlines()[-1 if absent else -5:])
+    print(f"{'SKIP' if absent else 'FAIL'} {package.name}: its environment cannot be made: {why}")
+    return 0 if absent else 1
+
+
+def pytest(package: pathlib.Path, device: str, label: str, *words: str, **variables: str) -> None:
+    """Runs the package's tests on a device: a line a test."""
+    settings = dict(os.environ, TENON_DEVICE=device, **variables)
+    for name in ("TENON_LAYERS", "TENON_FAULTS", "TENON_PJRT_LIBRARY", "PYTHONPATH"):
+        settings.pop(name, None)
+    done = subprocess.run([package / ".venv/bin/python", "-m", "pytest", "-q", "-rA", "--tb=short", "-p", "no:cacheprovider", "--timeout=300",
+                           "--timeout-method=thread", *words, package / "tests"], env=settings, cwd=ROOT, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    found = re.findall(r"^(PASSED|FAILED|ERROR|SKIPPED) (?:\S*/)?(\S+)(.*)$", done.stdout, re.MULTILINE)
+    for outcome, name, rest in found:
+        word = {"PASSED": "PASS", "SKIPPED": "SKIP"}.get(outcome, "FAIL")
+        print(f"{word} {label} {name}" + (f": {rest.strip(' -')}" if word != "PASS" else ""))
+    if not found or (done.returncode != 0 and not any(o in ("FAILED", "ERROR") for o, *_ in found)):
+        print(f"FAIL {label}: pytest ended with {done.returncode}: {' / '.join(done.stdout.splitlines()[-20:])}")
