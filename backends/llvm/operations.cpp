@@ -28,9 +28,10 @@ bool divides_plainly(const Value* divisor) {
   return number != nullptr && !number->isZero() && !number->isMinusOne();
 }
 
-// Processors divide no vectors of integers. Floats of more than twice their bits do: the quotient
-// is rounded by less than its distance from the next whole number, unless it is one. `y` is not 0,
-// and not -1 if numbers have a sign.
+// Processors divide no vectors of integers, but vectors of floats. Of floats with more bits than
+// the integers the quotient is exact once it is truncated: what rounding changes is less than x /
+// 2^bits of 1 / y, and the quotient is at least 1 / y from the next whole number, unless it is one.
+// `y` is not 0, and not -1 if numbers have a sign.
 Value* divided_in_floats(IRBuilderBase& b, bool quotient, bool is_signed, Value* x, Value* y) {
   auto* const type = llvm::cast<llvm::VectorType>(x->getType());
   llvm::Type* const real = type->getScalarSizeInBits() > 16 ? b.getDoubleTy() : b.getFloatTy();

@@ -205,15 +205,9 @@ inline void destroy(PJRT_Executable* executable) {
 }
 
 /// Runs on one device; returns the error of the call. `results` must have room for all results.
-inline std::string execute(PJRT_LoadedExecutable* executable,
+inline std::string execute(PJRT_LoadedExecutable* executable, PJRT_ExecuteOptions& options,
                            const std::vector<PJRT_Buffer*>& arguments,
-                           std::vector<PJRT_Buffer*>& results,
-                           const std::vector<int64_t>& kept = {}, PJRT_Event** done = nullptr) {
-  PJRT_ExecuteOptions options = {};
-  // As callers of an early version pass it: up to the last member that they know.
-  options.struct_size = offsetof(PJRT_ExecuteOptions, context);
-  options.non_donatable_input_indices = kept.data();
-  options.num_non_donatable_input_indices = kept.size();
+                           std::vector<PJRT_Buffer*>& results, PJRT_Event** done = nullptr) {
   PJRT_Buffer* const* lists[] = {arguments.data()};
   PJRT_Buffer** outputs[] = {results.data()};
   auto args = uninitialized<PJRT_LoadedExecutable_Execute_Args>();
@@ -226,6 +220,17 @@ inline std::string execute(PJRT_LoadedExecutable* executable,
   args.device_complete_events = done;
   args.execute_device = nullptr;
   return take(api().PJRT_LoadedExecutable_Execute(&args));
+}
+inline std::string execute(PJRT_LoadedExecutable* executable,
+                           const std::vector<PJRT_Buffer*>& arguments,
+                           std::vector<PJRT_Buffer*>& results,
+                           const std::vector<int64_t>& kept = {}, PJRT_Event** done = nullptr) {
+  PJRT_ExecuteOptions options = {};
+  // As callers of an early version pass it: up to the last member that they know.
+  options.struct_size = offsetof(PJRT_ExecuteOptions, context);
+  options.non_donatable_input_indices = kept.data();
+  options.num_non_donatable_input_indices = kept.size();
+  return execute(executable, options, arguments, results, done);
 }
 
 /// The elements in row-major order, or in the order of a layout.

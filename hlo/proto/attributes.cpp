@@ -10,69 +10,6 @@ namespace {
 
 namespace field = instruction_field;
 
-// Ops without attributes, and their names in StableHLO or CHLO.
-constexpr std::pair<std::string_view, std::string_view> kPlain[] = {
-    {"abs", "stablehlo.abs"},
-    {"acos", "chlo.acos"},
-    {"acosh", "chlo.acosh"},
-    {"add", "stablehlo.add"},
-    {"after-all", "stablehlo.after_all"},
-    {"and", "stablehlo.and"},
-    {"asin", "chlo.asin"},
-    {"asinh", "chlo.asinh"},
-    {"atan2", "stablehlo.atan2"},
-    {"atanh", "chlo.atanh"},
-    {"bitcast-convert", "stablehlo.bitcast_convert"},
-    {"cbrt", "stablehlo.cbrt"},
-    {"ceil", "stablehlo.ceil"},
-    {"clamp", "stablehlo.clamp"},
-    {"complex", "stablehlo.complex"},
-    {"convert", "stablehlo.convert"},
-    {"cosh", "chlo.cosh"},
-    {"cosine", "stablehlo.cosine"},
-    {"count-leading-zeros", "stablehlo.count_leading_zeros"},
-    {"divide", "stablehlo.divide"},
-    {"dynamic-update-slice", "stablehlo.dynamic_update_slice"},
-    {"erf", "chlo.erf"},
-    {"exponential", "stablehlo.exponential"},
-    {"exponential-minus-one", "stablehlo.exponential_minus_one"},
-    {"floor", "stablehlo.floor"},
-    {"imag", "stablehlo.imag"},
-    {"is-finite", "stablehlo.is_finite"},
-    {"log", "stablehlo.log"},
-    {"log-plus-one", "stablehlo.log_plus_one"},
-    {"logistic", "stablehlo.logistic"},
-    {"maximum", "stablehlo.maximum"},
-    {"minimum", "stablehlo.minimum"},
-    {"multiply", "stablehlo.multiply"},
-    {"negate", "stablehlo.negate"},
-    {"not", "stablehlo.not"},
-    {"opt-barrier", "stablehlo.optimization_barrier"},
-    {"or", "stablehlo.or"},
-    {"partition-id", "stablehlo.partition_id"},
-    {"popcnt", "stablehlo.popcnt"},
-    {"power", "stablehlo.power"},
-    {"real", "stablehlo.real"},
-    {"remainder", "stablehlo.remainder"},
-    {"replica-id", "stablehlo.replica_id"},
-    {"reshape", "stablehlo.reshape"},
-    {"round-nearest-afz", "stablehlo.round_nearest_afz"},
-    {"round-nearest-even", "stablehlo.round_nearest_even"},
-    {"rsqrt", "stablehlo.rsqrt"},
-    {"select", "stablehlo.select"},
-    {"shift-left", "stablehlo.shift_left"},
-    {"shift-right-arithmetic", "stablehlo.shift_right_arithmetic"},
-    {"shift-right-logical", "stablehlo.shift_right_logical"},
-    {"sign", "stablehlo.sign"},
-    {"sine", "stablehlo.sine"},
-    {"sinh", "chlo.sinh"},
-    {"sqrt", "stablehlo.sqrt"},
-    {"subtract", "stablehlo.subtract"},
-    {"tan", "stablehlo.tan"},
-    {"tanh", "stablehlo.tanh"},
-    {"xor", "stablehlo.xor"},
-};
-
 // Functions of their own: what an attribute is made and destroyed by is long.
 [[gnu::noinline]] void set_list(Dict& to, const char* key, I64s value) {
   insert(to, key, std::move(value));
@@ -322,65 +259,130 @@ Status top_k(const HloInstruction& op, Dict& to) {
   return {};
 }
 
-// An attribute that is the list of dimensions, or the only one.
-template <const char* const& name>
-Status dimensions_as(const HloInstruction& op, Dict& to) {
-  set_list(to, name, op.dimensions());
-  return {};
-}
-template <const char* const& name>
-Status dimension_as(const HloInstruction& op, Dict& to) {
-  TENON_ASSIGN(Attribute dimension, only_dimension(op));
-  insert(to, name, std::move(dimension));
-  return {};
-}
-constexpr const char* kBroadcastDimensionsKey = "broadcast_dimensions";
-constexpr const char* kDimensionsKey = "dimensions";
-constexpr const char* kDimensionKey = "dimension";
-constexpr const char* kIotaDimensionKey = "iota_dimension";
-constexpr const char* kPermutationKey = "permutation";
-
 Status dynamic_slice(const HloInstruction& op, Dict& to) {
   set_list(to, "slice_sizes", op.proto.integers(field::kDynamicSliceSizes));
   return {};
 }
 
+// An op that differs by its spelling alone.
 struct ProtoOpRow {
   std::string_view opcode;
-  std::string_view name;
-  Status (*attributes)(const HloInstruction&, Dict&);
+  std::string_view name;             ///< In StableHLO or CHLO.
+  const char* dimensions = nullptr;  ///< The attribute that its list of dimensions is.
+  const char* dimension = nullptr;   ///< The attribute that its only dimension is.
+  Status (*attributes)(const HloInstruction&, Dict&) = nullptr;
+  size_t regions = 0;  ///< Computations that it applies.
 };
 
 constexpr ProtoOpRow kRows[] = {
-    {"batch-norm-grad", "stablehlo.batch_norm_grad", &batch_norm},
-    {"batch-norm-inference", "stablehlo.batch_norm_inference", &batch_norm},
-    {"batch-norm-training", "stablehlo.batch_norm_training", &batch_norm},
-    {"broadcast", "stablehlo.broadcast_in_dim", &dimensions_as<kBroadcastDimensionsKey>},
-    {"cholesky", "stablehlo.cholesky", &cholesky},
-    {"compare", "stablehlo.compare", &compare},
-    {"concatenate", "stablehlo.concatenate", &dimension_as<kDimensionKey>},
-    {"convolution", "stablehlo.convolution", &convolution},
-    {"custom-call", "stablehlo.custom_call", &custom_call},
-    {"dot", "stablehlo.dot_general", &dot},
-    {"dynamic-slice", "stablehlo.dynamic_slice", &dynamic_slice},
-    {"fft", "stablehlo.fft", &fft},
-    {"gather", "stablehlo.gather", &gather},
-    {"get-dimension-size", "stablehlo.get_dimension_size", &dimension_as<kDimensionKey>},
-    {"iota", "stablehlo.iota", &dimension_as<kIotaDimensionKey>},
-    {"map", "stablehlo.map", &dimensions_as<kDimensionsKey>},
-    {"pad", "stablehlo.pad", &pad},
-    {"reduce", "stablehlo.reduce", &dimensions_as<kDimensionsKey>},
-    {"reduce-precision", "stablehlo.reduce_precision", &reduce_precision},
-    {"reduce-window", "stablehlo.reduce_window", &reduce_window},
-    {"reverse", "stablehlo.reverse", &dimensions_as<kDimensionsKey>},
-    {"rng-bit-generator", "stablehlo.rng_bit_generator", &rng_bit_generator},
-    {"scatter", "stablehlo.scatter", &scatter},
-    {"select-and-scatter", "stablehlo.select_and_scatter", &select_and_scatter},
-    {"slice", "stablehlo.slice", &slice},
-    {"sort", "stablehlo.sort", &sort},
-    {"topk", "chlo.top_k", &top_k},
-    {"transpose", "stablehlo.transpose", &dimensions_as<kPermutationKey>},
-    {"triangular-solve", "stablehlo.triangular_solve", &triangular_solve},
+    {.opcode = "abs", .name = "stablehlo.abs"},
+    {.opcode = "acos", .name = "chlo.acos"},
+    {.opcode = "acosh", .name = "chlo.acosh"},
+    {.opcode = "add", .name = "stablehlo.add"},
+    {.opcode = "after-all", .name = "stablehlo.after_all"},
+    {.opcode = "and", .name = "stablehlo.and"},
+    {.opcode = "asin", .name = "chlo.asin"},
+    {.opcode = "asinh", .name = "chlo.asinh"},
+    {.opcode = "atan2", .name = "stablehlo.atan2"},
+    {.opcode = "atanh", .name = "chlo.atanh"},
+    {.opcode = "batch-norm-grad", .name = "stablehlo.batch_norm_grad", .attributes = &batch_norm},
+    {.opcode = "batch-norm-inference",
+     .name = "stablehlo.batch_norm_inference",
+     .attributes = &batch_norm},
+    {.opcode = "batch-norm-training",
+     .name = "stablehlo.batch_norm_training",
+     .attributes = &batch_norm},
+    {.opcode = "bitcast-convert", .name = "stablehlo.bitcast_convert"},
+    {.opcode = "broadcast",
+     .name = "stablehlo.broadcast_in_dim",
+     .dimensions = "broadcast_dimensions"},
+    {.opcode = "cbrt", .name = "stablehlo.cbrt"},
+    {.opcode = "ceil", .name = "stablehlo.ceil"},
+    {.opcode = "cholesky", .name = "stablehlo.cholesky", .attributes = &cholesky},
+    {.opcode = "clamp", .name = "stablehlo.clamp"},
+    {.opcode = "compare", .name = "stablehlo.compare", .attributes = &compare},
+    {.opcode = "complex", .name = "stablehlo.complex"},
+    {.opcode = "concatenate", .name = "stablehlo.concatenate", .dimension = "dimension"},
+    {.opcode = "convert", .name = "stablehlo.convert"},
+    {.opcode = "convolution", .name = "stablehlo.convolution", .attributes = &convolution},
+    {.opcode = "cosh", .name = "chlo.cosh"},
+    {.opcode = "cosine", .name = "stablehlo.cosine"},
+    {.opcode = "count-leading-zeros", .name = "stablehlo.count_leading_zeros"},
+    {.opcode = "custom-call", .name = "stablehlo.custom_call", .attributes = &custom_call},
+    {.opcode = "divide", .name = "stablehlo.divide"},
+    {.opcode = "dot", .name = "stablehlo.dot_general", .attributes = &dot},
+    {.opcode = "dynamic-slice", .name = "stablehlo.dynamic_slice", .attributes = &dynamic_slice},
+    {.opcode = "dynamic-update-slice", .name = "stablehlo.dynamic_update_slice"},
+    {.opcode = "erf", .name = "chlo.erf"},
+    {.opcode = "exponential", .name = "stablehlo.exponential"},
+    {.opcode = "exponential-minus-one", .name = "stablehlo.exponential_minus_one"},
+    {.opcode = "fft", .name = "stablehlo.fft", .attributes = &fft},
+    {.opcode = "floor", .name = "stablehlo.floor"},
+    {.opcode = "gather", .name = "stablehlo.gather", .attributes = &gather},
+    {.opcode = "get-dimension-size",
+     .name = "stablehlo.get_dimension_size",
+     .dimension = "dimension"},
+    {.opcode = "imag", .name = "stablehlo.imag"},
+    {.opcode = "iota", .name = "stablehlo.iota", .dimension = "iota_dimension"},
+    {.opcode = "is-finite", .name = "stablehlo.is_finite"},
+    {.opcode = "log", .name = "stablehlo.log"},
+    {.opcode = "log-plus-one", .name = "stablehlo.log_plus_one"},
+    {.opcode = "logistic", .name = "stablehlo.logistic"},
+    {.opcode = "map", .name = "stablehlo.map", .dimensions = "dimensions", .regions = 1},
+    {.opcode = "maximum", .name = "stablehlo.maximum"},
+    {.opcode = "minimum", .name = "stablehlo.minimum"},
+    {.opcode = "multiply", .name = "stablehlo.multiply"},
+    {.opcode = "negate", .name = "stablehlo.negate"},
+    {.opcode = "not", .name = "stablehlo.not"},
+    {.opcode = "opt-barrier", .name = "stablehlo.optimization_barrier"},
+    {.opcode = "or", .name = "stablehlo.or"},
+    {.opcode = "pad", .name = "stablehlo.pad", .attributes = &pad},
+    {.opcode = "partition-id", .name = "stablehlo.partition_id"},
+    {.opcode = "popcnt", .name = "stablehlo.popcnt"},
+    {.opcode = "power", .name = "stablehlo.power"},
+    {.opcode = "real", .name = "stablehlo.real"},
+    {.opcode = "reduce", .name = "stablehlo.reduce", .dimensions = "dimensions", .regions = 1},
+    {.opcode = "reduce-precision",
+     .name = "stablehlo.reduce_precision",
+     .attributes = &reduce_precision},
+    {.opcode = "reduce-window",
+     .name = "stablehlo.reduce_window",
+     .attributes = &reduce_window,
+     .regions = 1},
+    {.opcode = "remainder", .name = "stablehlo.remainder"},
+    {.opcode = "replica-id", .name = "stablehlo.replica_id"},
+    {.opcode = "reshape", .name = "stablehlo.reshape"},
+    {.opcode = "reverse", .name = "stablehlo.reverse", .dimensions = "dimensions"},
+    {.opcode = "rng-bit-generator",
+     .name = "stablehlo.rng_bit_generator",
+     .attributes = &rng_bit_generator},
+    {.opcode = "round-nearest-afz", .name = "stablehlo.round_nearest_afz"},
+    {.opcode = "round-nearest-even", .name = "stablehlo.round_nearest_even"},
+    {.opcode = "rsqrt", .name = "stablehlo.rsqrt"},
+    {.opcode = "scatter", .name = "stablehlo.scatter", .attributes = &scatter, .regions = 1},
+    {.opcode = "select", .name = "stablehlo.select"},
+    {.opcode = "select-and-scatter",
+     .name = "stablehlo.select_and_scatter",
+     .attributes = &select_and_scatter,
+     .regions = 2},
+    {.opcode = "shift-left", .name = "stablehlo.shift_left"},
+    {.opcode = "shift-right-arithmetic", .name = "stablehlo.shift_right_arithmetic"},
+    {.opcode = "shift-right-logical", .name = "stablehlo.shift_right_logical"},
+    {.opcode = "sign", .name = "stablehlo.sign"},
+    {.opcode = "sine", .name = "stablehlo.sine"},
+    {.opcode = "sinh", .name = "chlo.sinh"},
+    {.opcode = "slice", .name = "stablehlo.slice", .attributes = &slice},
+    {.opcode = "sort", .name = "stablehlo.sort", .attributes = &sort, .regions = 1},
+    {.opcode = "sqrt", .name = "stablehlo.sqrt"},
+    {.opcode = "subtract", .name = "stablehlo.subtract"},
+    {.opcode = "tan", .name = "stablehlo.tan"},
+    {.opcode = "tanh", .name = "stablehlo.tanh"},
+    {.opcode = "topk", .name = "chlo.top_k", .attributes = &top_k},
+    {.opcode = "transpose", .name = "stablehlo.transpose", .dimensions = "permutation"},
+    {.opcode = "triangular-solve",
+     .name = "stablehlo.triangular_solve",
+     .attributes = &triangular_solve},
+    {.opcode = "xor", .name = "stablehlo.xor"},
 };
 
 }  // namespace
@@ -388,13 +390,17 @@ constexpr ProtoOpRow kRows[] = {
 
 Result<NamedAttributes> attributes_of(const HloInstruction& op) {
   NamedAttributes named;
-  for (const auto& [opcode, name] : proto::kPlain) {
-    if (opcode == op.opcode) named.name = name;
-  }
   const auto* const row = std::ranges::find(proto::kRows, op.opcode, &proto::ProtoOpRow::opcode);
   if (row == std::end(proto::kRows)) return named;
   named.name = row->name;
-  TENON_TRY(row->attributes(op, named.attributes));
+  named.regions = row->regions;
+  if (row->dimensions != nullptr)
+    proto::set_list(named.attributes, row->dimensions, op.dimensions());
+  if (row->dimension != nullptr) {
+    TENON_ASSIGN(const Attribute only, proto::only_dimension(op));
+    insert(named.attributes, row->dimension, only);
+  }
+  if (row->attributes != nullptr) TENON_TRY(row->attributes(op, named.attributes));
   return named;
 }
 

@@ -98,6 +98,7 @@ class HloProtoConverter {
 struct NamedAttributes {
   std::string_view name;
   Dict attributes;
+  size_t regions = 0;  ///< Computations that it applies.
 };
 Result<NamedAttributes> attributes_of(const HloInstruction& op);
 

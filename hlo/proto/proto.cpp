@@ -40,13 +40,6 @@ Result<std::vector<ProtoShape>> parameters_of(const ProtoMessage& computation, i
   return parameters;
 }
 
-size_t region_count(std::string_view opcode) {
-  static constexpr std::string_view kWithOne[] = {"map", "reduce", "reduce-window", "scatter",
-                                                  "sort"};
-  if (opcode == "select-and-scatter") return 2;
-  return std::ranges::find(kWithOne, opcode) != std::end(kWithOne) ? 1 : 0;
-}
-
 HloValues all_of(const HloOperands& operands) {
   HloValues all;
   for (const HloValues* each : operands) all.insert(all.end(), each->begin(), each->end());
@@ -202,7 +195,7 @@ Result<HloValues> HloProtoConverter::convert(const HloInstruction& op, RawRegion
   TENON_ASSIGN(NamedAttributes named, attributes_of(op));
   if (named.name.empty()) return unimplemented("HLO's op '{}' is not supported", opcode);
   std::vector<RawRegion> regions;
-  for (size_t r = 0; r < region_count(opcode); ++r) {
+  for (size_t r = 0; r < named.regions; ++r) {
     TENON_ASSIGN(regions.emplace_back(), region_of(op, r));
   }
   return add(op, std::string(named.name), std::move(named.attributes), into, std::move(regions));
