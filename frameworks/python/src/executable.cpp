@@ -133,6 +133,7 @@ nb::list PluginProgram::run(nb::handle given, nb::handle like) {
       const nb::gil_scoped_release unlocked;
       execute(buffers, lent, results);
     }
+    if (!lent.empty()) let_go_of_lent_arrays();
     return arrays_of(results);
   }
   HostResults host(client_, *table);
@@ -141,6 +142,7 @@ nb::list PluginProgram::run(nb::handle given, nb::handle like) {
     execute(buffers, lent, results);
     host.fetch(results, types_.empty() ? asked_types(results) : types_);
   }
+  if (!lent.empty()) let_go_of_lent_arrays();
   return host.objects();
 }
 
