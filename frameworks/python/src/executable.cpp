@@ -8,7 +8,7 @@
 namespace tenon::python {
 namespace {
 
-// Awaits an event at the end of a scope, though an exception leaves it.
+// An event that is destroyed at the end of a scope, though an exception leaves it.
 class Completion {
  public:
   explicit Completion(const Plugin& plugin) : plugin_(plugin) {}
