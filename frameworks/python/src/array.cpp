@@ -1,61 +1,7 @@
-#include <mutex>
-
-#include "client.h"
+#include "lending.h"
 
 namespace tenon::python {
 namespace {
-
-// Objects of Python that a plug-in has used up. Its threads do not have Python's lock: they leave
-// them here, and the next call of Python lets go of them.
-class UsedObjects {
- public:
-  void add(PyObject* object) {
-    const std::lock_guard lock(mutex_);
-    objects_.push_back(object);
-  }
-  void let_go() {
-    std::vector<PyObject*> objects;
-    {
-      const std::lock_guard lock(mutex_);
-      objects.swap(objects_);
-    }
-    for (PyObject* each : objects) Py_DECREF(each);
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<PyObject*> objects_;
-};
-UsedObjects& used_objects() {
-  static auto* const used = new UsedObjects();  // Never destroyed: callbacks may come at exit.
-  return *used;
-}
-
-struct Lent {
-  PyObject* object = nullptr;
-  std::shared_ptr<const Plugin> plugin;
-  PJRT_Event* event = nullptr;
-};
-
-// Called by the plug-in, on a thread of its own, when it does not need the host's memory any more.
-void give_back(PJRT_Error* error, void* data) {
-  const std::unique_ptr<Lent> lent(static_cast<Lent*>(data));
-  if (error != nullptr) {
-    auto args = sized<PJRT_Error_Destroy_Args>();
-    args.error = error;
-    lent->plugin->destroy(args);
-  }
-  used_objects().add(lent->object);
-  auto args = sized<PJRT_Event_Destroy_Args>();
-  args.event = lent->event;
-  lent->plugin->end(&PJRT_Api::PJRT_Event_Destroy, args);
-}
-
-int64_t count_of(const std::vector<int64_t>& dims) {
-  int64_t count = 1;
-  for (const int64_t size : dims) count *= size;
-  return count;
-}
 
 nb::tuple shape_of(const std::vector<int64_t>& dims) {
   nb::list list;
@@ -65,23 +11,23 @@ nb::tuple shape_of(const std::vector<int64_t>& dims) {
 
 }  // namespace
 
-Array::Array(Shared client, PJRT_Buffer* buffer) : client_(std::move(client)), buffer_(buffer) {
-  const Plugin& plugin = client_->plugin();
+std::shared_ptr<const ArrayType> type_of(const Plugin& plugin, PJRT_Buffer* buffer) {
   auto type = sized<PJRT_Buffer_ElementType_Args>();
   type.buffer = buffer;
   plugin.call(&PJRT_Api::PJRT_Buffer_ElementType, type);
-  info_ = &info_of(type.type);
   auto shape = sized<PJRT_Buffer_Dimensions_Args>();
   shape.buffer = buffer;
   plugin.call(&PJRT_Api::PJRT_Buffer_Dimensions, shape);
-  dims_.assign(shape.dims, shape.dims + shape.num_dims);
+  return array_type(info_of(type.type), {shape.dims, shape.num_dims});
 }
 
+Array::Array(Shared client, PJRT_Buffer* buffer, std::shared_ptr<const ArrayType> type)
+    : client_(std::move(client)), buffer_(buffer), type_(std::move(type)) {}
+
 Array::Array(Array&& other) noexcept
-    : client_(other.client_),
+    : client_(std::move(other.client_)),
       buffer_(std::exchange(other.buffer_, nullptr)),
-      info_(other.info_),
-      dims_(std::move(other.dims_)) {}
+      type_(std::move(other.type_)) {}
 
 Array::~Array() {
   if (buffer_ == nullptr) return;
@@ -89,8 +35,6 @@ Array::~Array() {
   args.buffer = buffer_;
   client_->plugin().end(&PJRT_Api::PJRT_Buffer_Destroy, args);
 }
-
-int64_t Array::bytes() const { return count_of(dims_) * info_->bytes; }
 
 bool Array::is_deleted() const {
   auto args = sized<PJRT_Buffer_IsDeleted_Args>();
@@ -107,7 +51,7 @@ void Array::wait() const {
     const nb::gil_scoped_release unlocked;
     client_->plugin().await(args.event);
   }
-  used_objects().let_go();
+  let_go_of_lent_arrays();
 }
 
 void Array::remove() {
@@ -148,18 +92,18 @@ nb::object Array::owner_of_memory() const {
 
 nb::object Array::to_numpy(nb::handle self) const {
   const nb::object numpy = nb::module_::import_("numpy");
-  const nb::object dtype = dtype_of(*info_);
+  const nb::object dtype = dtype_of(info());
   if (const void* memory = visible_memory()) {
     // The view keeps the Python object, and this the handle; the reference count keeps the memory.
     const nb::object owner = nb::make_tuple(nb::borrow(self), owner_of_memory());
     using Bytes = nb::ndarray<nb::numpy, nb::ro, uint8_t, nb::ndim<1>>;
     const size_t size[] = {static_cast<size_t>(bytes())};
     const nb::object flat = nb::cast(Bytes(static_cast<const uint8_t*>(memory), 1, size, owner));
-    return flat.attr("view")(dtype).attr("reshape")(shape_of(dims_));
+    return flat.attr("view")(dtype).attr("reshape")(shape_of(dims()));
   }
-  nb::object copy = numpy.attr("empty")(shape_of(dims_), dtype);
+  nb::object copy = numpy.attr("empty")(shape_of(dims()), dtype);
   if (bytes() == 0) return copy;
-  const HostView host = host_array(copy);
+  const HostView host = host_array(copy, Hold::kObject);
   auto args = sized<PJRT_Buffer_ToHostBuffer_Args>();
   args.src = buffer_;
   args.dst = const_cast<void*>(host.data);
@@ -173,12 +117,12 @@ nb::object Array::to_numpy(nb::handle self) const {
 }
 
 nb::object Array::to_dlpack(nb::handle self) const {
-  const nb::dlpack::dtype type = dlpack_type(*info_);
+  const nb::dlpack::dtype type = dlpack_type(info());
   const void* const memory = visible_memory();
   if (memory == nullptr && bytes() != 0) {
     throw nb::buffer_error("the host does not see the device's memory; take numpy.asarray(array)");
   }
-  const std::vector<size_t> shape(dims_.begin(), dims_.end());
+  const std::vector<size_t> shape(dims().begin(), dims().end());
   const nb::object owner =
       bytes() == 0 ? nb::borrow(self) : nb::make_tuple(nb::borrow(self), owner_of_memory());
   static const std::byte kNothing = {};
@@ -191,37 +135,22 @@ Array Array::copy_to(const ClientDevice& device) const {
   args.buffer = buffer_;
   args.dst_device = device.client->device(device.index);
   client_->plugin().call(&PJRT_Api::PJRT_Buffer_CopyToDevice, args);
-  return {client_, args.dst_buffer};
+  return {client_, args.dst_buffer, type_};
 }
 
-void let_go_of_lent_arrays() { used_objects().let_go(); }
-
 Array put(const Shared& client, nb::handle object, size_t device, bool in_place) {
-  used_objects().let_go();
-  HostView host = host_array(object);
-  const Plugin& plugin = client->plugin();
-  auto args = sized<PJRT_Client_BufferFromHostBuffer_Args>();
-  args.client = client->handle();
-  args.data = host.data;
-  args.type = host.info->type;
-  args.dims = host.dims.data();
-  args.num_dims = host.dims.size();
-  args.host_buffer_semantics = in_place ? PJRT_HostBufferSemantics_kImmutableZeroCopy
-                                        : PJRT_HostBufferSemantics_kImmutableOnlyDuringCall;
-  args.device = client->device(device);
+  let_go_of_lent_arrays();
+  HostView host = host_array(object, in_place ? Hold::kMemory : Hold::kObject);
+  PJRT_Device* const target = client->device(device);
+  SentBuffer sent;
   {
     const nb::gil_scoped_release unlocked;
-    plugin.call(&PJRT_Api::PJRT_Client_BufferFromHostBuffer, args);
+    sent = send(*client, host, target,
+                in_place ? PJRT_HostBufferSemantics_kImmutableZeroCopy
+                         : PJRT_HostBufferSemantics_kImmutableOnlyDuringCall);
   }
-  Array array(client, args.buffer);
-  if (args.done_with_host_buffer == nullptr) return array;
-  auto* const lent =
-      new Lent{host.owner.release().ptr(), client->shared_plugin(), args.done_with_host_buffer};
-  auto ready = sized<PJRT_Event_OnReady_Args>();
-  ready.event = lent->event;
-  ready.callback = give_back;
-  ready.user_arg = lent;
-  plugin.call(&PJRT_Api::PJRT_Event_OnReady, ready);
+  Array array(client, sent.buffer, array_type(*host.info, host.dims));
+  if (sent.done != nullptr) keep_until(*client, sent.done, host.owner);
   return array;
 }
 

@@ -14,6 +14,9 @@
 
 namespace tenon::python {
 
+class LentArguments;
+class ResultBuffers;
+
 using OptionValue = std::variant<bool, int64_t, double, std::string>;
 using Options = std::map<std::string, OptionValue>;
 
@@ -51,15 +54,15 @@ struct ClientDevice {
 /// An array on a device.
 class Array {
  public:
-  Array(Shared client, PJRT_Buffer* buffer);
+  Array(Shared client, PJRT_Buffer* buffer, std::shared_ptr<const ArrayType> type);
   Array(Array&& other) noexcept;
   Array& operator=(Array&&) = delete;
   ~Array();
 
   PJRT_Buffer* handle() const { return buffer_; }
-  const std::vector<int64_t>& dims() const { return dims_; }
-  const TypeInfo& info() const { return *info_; }
-  int64_t bytes() const;
+  const std::vector<int64_t>& dims() const { return type_->dims; }
+  const TypeInfo& info() const { return *type_->info; }
+  int64_t bytes() const { return type_->bytes; }
   bool is_deleted() const;
   /// Waits for the contents; throws the error of the work that makes them.
   void wait() const;
@@ -77,16 +80,16 @@ class Array {
 
   Shared client_;
   PJRT_Buffer* buffer_ = nullptr;
-  const TypeInfo* info_ = nullptr;
-  std::vector<int64_t> dims_;
+  std::shared_ptr<const ArrayType> type_;
 };
+
+/// The type of a buffer, as the plug-in states it. Throws PluginError, and TypeError for types that
+/// numpy and ml_dtypes lack.
+std::shared_ptr<const ArrayType> type_of(const Plugin& plugin, PJRT_Buffer* buffer);
 
 /// Puts an array of the host on a device. `in_place`: its memory is used as it is, if the device
 /// can; it must not change then while this array lives.
 Array put(const Shared& client, nb::handle object, size_t device, bool in_place);
-
-/// Lets go of the host's arrays that devices have read. Needs Python's lock.
-void let_go_of_lent_arrays();
 
 /// A compiled program, loaded on its device.
 class PluginProgram {
@@ -97,8 +100,9 @@ class PluginProgram {
   ~PluginProgram();
 
   /// Runs the program. Arrays of the host are used in place; the call returns when they have been
-  /// read, other calls return before the work is done.
-  std::vector<Array> run(const nb::sequence& given);
+  /// read, other calls return before the work is done. `like`: None for a list of arrays, or the
+  /// type of the results, which has DLPack's exchange table; the call waits for them then.
+  nb::list run(nb::handle given, nb::handle like);
   nb::str name() const;
   nb::str text() const;
   nb::bytes serialize() const;
@@ -106,11 +110,18 @@ class PluginProgram {
   nb::list outputs() const;
 
  private:
+  void execute(std::vector<PJRT_Buffer*>& arguments, LentArguments& lent,
+               ResultBuffers& results) const;
+  nb::list arrays_of(ResultBuffers& results) const;
+  std::vector<std::shared_ptr<const ArrayType>> asked_types(ResultBuffers& results) const;
+
   Shared client_;
   PJRT_LoadedExecutable* loaded_ = nullptr;
   PJRT_Executable* executable_ = nullptr;
   size_t device_;
   size_t results_ = 0;
+  /// The types of the results; empty if unknown.
+  std::vector<std::shared_ptr<const ArrayType>> types_;
 };
 
 PluginProgram compile(const Shared& client, std::string_view program, std::string_view options,

@@ -1,11 +1,14 @@
+#include <algorithm>
 #include <memory>
 
 #include "client.h"
+#include "lending.h"
+#include "results.h"
 
 namespace tenon::python {
 namespace {
 
-// Awaits an event at the end of a scope, though an exception leaves it.
+// An event that is destroyed at the end of a scope, though an exception leaves it.
 class Completion {
  public:
   explicit Completion(const Plugin& plugin) : plugin_(plugin) {}
@@ -15,15 +18,59 @@ class Completion {
     args.event = event;
     plugin_.end(&PJRT_Api::PJRT_Event_Destroy, args);
   }
-  void await() {
-    const nb::gil_scoped_release unlocked;
-    plugin_.await(std::exchange(event, nullptr));
-  }
+  void await() { plugin_.await(std::exchange(event, nullptr)); }
   PJRT_Event* event = nullptr;
 
  private:
   const Plugin& plugin_;
 };
+
+// The types of the results, if the plug-in states them all.
+std::vector<std::shared_ptr<const ArrayType>> types_of_results(const Plugin& plugin,
+                                                               PJRT_Executable* executable) {
+  auto types = sized<PJRT_Executable_OutputElementTypes_Args>();
+  types.executable = executable;
+  auto shapes = sized<PJRT_Executable_OutputDimensions_Args>();
+  shapes.executable = executable;
+  try {
+    plugin.call(&PJRT_Api::PJRT_Executable_OutputElementTypes, types);
+    plugin.call(&PJRT_Api::PJRT_Executable_OutputDimensions, shapes);
+  } catch (const PluginError&) {
+    return {};
+  }
+  std::vector<std::shared_ptr<const ArrayType>> all;
+  const int64_t* dims = shapes.dims;
+  for (size_t i = 0; i < shapes.num_outputs && i < types.num_output_types; ++i) {
+    const TypeInfo* const info = find_info(types.output_types[i]);
+    if (info == nullptr) return {};
+    const size_t rank = shapes.dim_sizes[i];
+    all.push_back(array_type(*info, {dims, rank}));
+    dims += rank;
+  }
+  return all;
+}
+
+// An array of this package, or null.
+const Array* find_array(nb::handle object) {
+  static const nb::handle type = nb::type<Array>();
+  if (Py_TYPE(object.ptr()) == reinterpret_cast<PyTypeObject*>(type.ptr()) &&
+      nb::inst_ready(object)) {
+    return nb::inst_ptr<Array>(object);
+  }
+  return nb::isinstance<Array>(object) ? &nb::cast<const Array&>(object) : nullptr;
+}
+
+// The table of the type that the results are to have. Null for this package's own.
+const ExchangeTable* table_of_results(nb::handle like) {
+  if (like.is_none()) return nullptr;
+  const ExchangeTable* const table =
+      PyType_Check(like.ptr()) != 0 ? exchange_of(reinterpret_cast<PyTypeObject*>(like.ptr())).table
+                                    : nullptr;
+  if (table != nullptr) return table;
+  throw nb::type_error(("like: " + std::string(nb::repr(like).c_str()) +
+                        " is no type of arrays with DLPack's exchange table")
+                           .c_str());
+}
 
 }  // namespace
 
@@ -37,14 +84,17 @@ PluginProgram::PluginProgram(Shared client, PJRT_LoadedExecutable* loaded, size_
   count.executable = executable_;
   client_->plugin().call(&PJRT_Api::PJRT_Executable_NumOutputs, count);
   results_ = count.num_outputs;
+  types_ = types_of_results(client_->plugin(), executable_);
+  if (types_.size() != results_) types_.clear();
 }
 
 PluginProgram::PluginProgram(PluginProgram&& other) noexcept
-    : client_(other.client_),
+    : client_(std::move(other.client_)),
       loaded_(std::exchange(other.loaded_, nullptr)),
       executable_(std::exchange(other.executable_, nullptr)),
       device_(other.device_),
-      results_(other.results_) {}
+      results_(other.results_),
+      types_(std::move(other.types_)) {}
 
 PluginProgram::~PluginProgram() {
   if (executable_ != nullptr) {
@@ -58,49 +108,85 @@ PluginProgram::~PluginProgram() {
   client_->plugin().end(&PJRT_Api::PJRT_LoadedExecutable_Destroy, args);
 }
 
-std::vector<Array> PluginProgram::run(const nb::sequence& given) {
+nb::list PluginProgram::run(nb::handle given, nb::handle like) {
+  let_go_of_lent_arrays();
+  const ExchangeTable* const table = table_of_results(like);
+  // Errors of types come before the program runs.
+  if (table != nullptr) std::ranges::for_each(types_, [](auto& type) { dlpack_type(*type->info); });
   // A tuple holds its elements, also when the caller changes the list meanwhile.
   const nb::object arguments = nb::steal(PySequence_Tuple(given.ptr()));
   if (!arguments.is_valid()) throw nb::python_error();
-  std::vector<Array> lent;
-  lent.reserve(nb::len(arguments));
-  std::vector<PJRT_Buffer*> buffers;
-  for (const nb::handle each : nb::borrow<nb::tuple>(arguments)) {
-    const Array* array = nullptr;
-    if (nb::isinstance<Array>(each)) {
-      array = &nb::cast<const Array&>(each);
+  std::vector<PJRT_Buffer*> buffers(nb::len(arguments));
+  LentArguments lent(client_, client_->device(device_));
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const nb::handle each = PyTuple_GET_ITEM(arguments.ptr(), static_cast<Py_ssize_t>(i));
+    if (const Array* const array = find_array(each)) {
+      buffers[i] = array->handle();
     } else {
-      array = &lent.emplace_back(put(client_, each, device_, /*in_place=*/true));
+      if (lent.empty()) lent.reserve(buffers.size() - i);
+      lent.add(host_array(each, Hold::kObject), i);
     }
-    buffers.push_back(array->handle());
   }
-  std::vector<PJRT_Buffer*> results(results_);
-  Completion done(client_->plugin());
+  ResultBuffers results(client_->plugin(), results_);
+  if (table == nullptr) {
+    {
+      const nb::gil_scoped_release unlocked;
+      execute(buffers, lent, results);
+    }
+    if (!lent.empty()) let_go_of_lent_arrays();
+    return arrays_of(results);
+  }
+  HostResults host(client_, *table);
+  {
+    const nb::gil_scoped_release unlocked;
+    execute(buffers, lent, results);
+    host.fetch(results, types_.empty() ? asked_types(results) : types_);
+  }
+  if (!lent.empty()) let_go_of_lent_arrays();
+  return host.objects();
+}
+
+// Waits, if the host's memory is lent.
+void PluginProgram::execute(std::vector<PJRT_Buffer*>& arguments, LentArguments& lent,
+                            ResultBuffers& results) const {
+  const Plugin& plugin = client_->plugin();
+  lent.send_to(arguments);
+  Completion done(plugin);
   auto options = sized<PJRT_ExecuteOptions>();
-  PJRT_Buffer* const* const argument_list = buffers.data();
+  PJRT_Buffer* const* const argument_list = arguments.data();
   PJRT_Buffer** const result_list = results.data();
   auto args = sized<PJRT_LoadedExecutable_Execute_Args>();
   args.executable = loaded_;
   args.options = &options;
   args.argument_lists = &argument_list;
   args.num_devices = 1;
-  args.num_args = buffers.size();
+  args.num_args = arguments.size();
   args.output_lists = &result_list;
-  PJRT_Event** const events = &done.event;
-  if (!lent.empty()) args.device_complete_events = events;
-  {
-    const nb::gil_scoped_release unlocked;
-    client_->plugin().call(&PJRT_Api::PJRT_LoadedExecutable_Execute, args);
+  if (!lent.empty()) args.device_complete_events = &done.event;
+  plugin.call(&PJRT_Api::PJRT_LoadedExecutable_Execute, args);
+  if (lent.empty()) return;
+  done.await();
+  lent.take_back();
+}
+
+std::vector<std::shared_ptr<const ArrayType>> PluginProgram::asked_types(
+    ResultBuffers& results) const {
+  std::vector<std::shared_ptr<const ArrayType>> types;
+  for (size_t r = 0; r < results.size(); ++r) {
+    types.push_back(type_of(client_->plugin(), results.data()[r]));
   }
-  std::vector<Array> arrays;
-  arrays.reserve(results.size());
-  for (PJRT_Buffer* each : results) arrays.emplace_back(client_, each);
-  if (!lent.empty()) {
-    done.await();
-    lent.clear();
-    let_go_of_lent_arrays();
+  return types;
+}
+
+nb::list PluginProgram::arrays_of(ResultBuffers& results) const {
+  const auto asked =
+      types_.empty() ? asked_types(results) : std::vector<std::shared_ptr<const ArrayType>>();
+  const auto& types = types_.empty() ? asked : types_;
+  nb::list list;
+  for (size_t r = 0; r < results.size(); ++r) {
+    list.append(nb::cast(Array(client_, results.take(r), types[r])));
   }
-  return arrays;
+  return list;
 }
 
 nb::str PluginProgram::name() const {

@@ -129,9 +129,10 @@ NB_MODULE(_native, m) {
       });
 
   nb::class_<PluginProgram>(m, "Executable", "A compiled program, loaded on its device.")
-      .def("run", &PluginProgram::run, nb::arg("arguments"),
-           nb::sig("def run(self, arguments: collections.abc.Sequence[object]) -> list[Array]"),
-           "Runs the program; returns a list of arrays.")
+      .def("run", &PluginProgram::run, nb::arg("arguments"), nb::arg("like") = nb::none(),
+           nb::sig("def run(self, arguments: collections.abc.Sequence[object], like: type | None = "
+                   "None) -> list"),
+           "Runs the program; returns a list of arrays, or of objects of the type `like`.")
       .def_prop_ro("name", &PluginProgram::name, "The name of its module.")
       .def_prop_ro("text", &PluginProgram::text,
                    "The program as it was optimized, as StableHLO text.")

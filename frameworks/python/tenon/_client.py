@@ -35,9 +35,17 @@ class Executable:
         results = self._native.run(arguments)
         return results[0] if len(results) == 1 else tuple(results)
 
-    def run(self, arguments: Sequence[Any]) -> "list[_native.Array]":
-        """As a call, with a list of arguments and of results."""
-        return self._native.run(arguments)
+    def run(self, arguments: Sequence[Any], like: type | None = None) -> list[Any]:
+        """As a call, with a list of arguments and of results.
+
+        Args:
+            like: the type of the results, such as torch.Tensor: one that has DLPack's exchange table
+                (`__dlpack_c_exchange_api__`). Each result owns its memory and may be written: the device's own, where the
+                host sees it, else a copy. The call waits for them.
+
+        Raises: TypeError, if the type has no such table; BufferError, if DLPack lacks the type of a result's elements.
+        """
+        return self._native.run(arguments, like)
 
     @property
     def name(self) -> str:

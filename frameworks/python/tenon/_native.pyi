@@ -84,8 +84,10 @@ class Array:
 class Executable:
     """A compiled program, loaded on its device."""
 
-    def run(self, arguments: Sequence[object]) -> list[Array]:
-        """Runs the program; returns a list of arrays."""
+    def run(self, arguments: Sequence[object], like: type | None = None) -> list:
+        """
+        Runs the program; returns a list of arrays, or of objects of the type `like`.
+        """
 
     @property
     def name(self) -> str:
