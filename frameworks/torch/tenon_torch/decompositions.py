@@ -1,0 +1,205 @@
+"""Which ATen ops are rewritten by others before they are lowered: PyTorch's own table, less what `tenon_torch.ops` lowers, and a few of
+ours."""
+
+import functools
+import math
+
+import torch
+from torch._decomp import core_aten_decompositions, global_decomposition_table
+
+from . import ops  # noqa: F401 (fills the table)
+from .table import TABLE, aten, lowers, overloads
+from .ops.windows import select_and_scatter
+
+# --- an op of our own: the gradient of a maximum pool from its input, so that the forward pass need not keep the places
+
+_library = torch.library.Library("tenon_torch", "DEF")
+_library.define("max_pool2d_backward(Tensor gradient, Tensor x, int[2] kernel, int[2] stride, int[2] padding, bool ceil_mode) -> Tensor")
+
+
+def _max_pool2d_backward(gradient, x, kernel, stride, padding, ceil_mode):
+    _, places = aten.max_pool2d_with_indices(x, kernel, stride, padding, [1, 1], ceil_mode)
+    return aten.max_pool2d_with_indices_backward(gradient, x, kernel, stride, padding, [1, 1], ceil_mode, places)
+
+
+_library.impl("max_pool2d_backward", _max_pool2d_backward, "CompositeExplicitAutograd")
+_library.impl("max_pool2d_backward", lambda gradient, x, *_: torch.empty_like(x), "Meta")
+
+
+@lowers(torch.ops.tenon_torch.max_pool2d_backward.default)
+def _lower_max_pool2d_backward(b, gradient, x, kernel, stride, padding, ceil_mode):
+    return select_and_scatter(b, gradient, x, 2, kernel, stride, padding)
+
+
+def _max_pool2d_with_indices_backward(gradient, x, kernel, stride, padding, dilation, ceil_mode, places):
+    if any(each != 1 for each in dilation) or not x.dtype.is_floating_point:
+        return NotImplemented
+    return torch.ops.tenon_torch.max_pool2d_backward(gradient, x, kernel, stride, padding, ceil_mode)
+
+
+# --- attention: on CPU tensors scaled_dot_product_attention traces to ops of the CPU's own kernel
+
+
+def _scores(q, k, is_causal, mask, scale):
+    scores = torch.matmul(q, k.transpose(-1, -2)) * (scale or 1 / math.sqrt(q.shape[-1]))
+    if is_causal:
+        rows = torch.arange(scores.shape[-2], device=q.device)
+        columns = torch.arange(scores.shape[-1], device=q.device)
+        scores = torch.where(columns <= rows[:, None], scores, -math.inf)
+    if mask is not None:
+        scores = torch.where(mask, scores, -math.inf) if mask.dtype == torch.bool else scores + mask
+    return scores
+
+
+def _widened(*tensors):
+    return [each.float() if each.dtype in (torch.float16, torch.bfloat16) else each for each in tensors]
+
+
+def _attention(q, k, v, dropout_p=0.0, is_causal=False, *, attn_mask=None, scale=None):
+    """The result and the logarithm of each row's sum."""
+    dtype = q.dtype
+    if dropout_p != 0:
+        return NotImplemented
+    scores, = _widened(_scores(q, k, is_causal, attn_mask, scale))
+    top = scores.amax(-1, True)
+    powers = torch.exp(scores - top)
+    total = powers.sum(-1, True)
+    weights = (powers / total).to(dtype)
+    return torch.matmul(weights, v), (torch.log(total) + top).squeeze(-1)
+
+
+def _attention_backward(gradient, q, k, v, out, log_sum, dropout_p, is_causal, *, attn_mask=None, scale=None):
+    dtype = q.dtype
+    scores, = _widened(_scores(q, k, is_causal, attn_mask, scale))
+    weights = torch.exp(scores - log_sum.unsqueeze(-1))
+    by_weight, = _widened(torch.matmul(gradient, v.transpose(-1, -2)))
+    wide_gradient, wide_out = _widened(gradient, out)
+    by_score = weights * (by_weight - (wide_gradient * wide_out).sum(-1, True)) * (scale or 1 / math.sqrt(q.shape[-1]))
+    by_score, weights = by_score.to(dtype), weights.to(dtype)
+    return torch.matmul(by_score, k), torch.matmul(by_score.transpose(-1, -2), q), torch.matmul(weights.transpose(-1, -2), gradient)
+
+
+# --- distances of rows, and gradients of bags of embeddings
+
+
+def _length(difference, p):
+    size = difference.abs()
+    if p == 0:
+        return (difference != 0).to(difference.dtype).sum(-1)
+    if p == 1:
+        return size.sum(-1)
+    if p == 2:
+        return difference.square().sum(-1).sqrt()
+    return size.amax(-1) if p == math.inf else size.pow(p).sum(-1).pow(1 / p)
+
+
+def _length_backward(gradient, difference, p, length):
+    """By the difference; 0 where the length is."""
+    gradient, length, size = gradient.unsqueeze(-1), length.unsqueeze(-1), difference.abs()
+    if p == 0:
+        return torch.zeros_like(difference)
+    if p == 1:
+        return gradient * difference.sign()
+    if p == math.inf:
+        return torch.where(size == length, gradient * difference.sign(), 0)
+    powers = difference if p == 2 else difference.sign() * size.pow(p - 1)
+    result = gradient * powers / (length if p == 2 else length.pow(p - 1))
+    return torch.where((length == 0) | (difference == 0), 0, result)
+
+
+def _cdist_forward(x, y, p, compute_mode=None):
+    if x.numel() == 0 or y.numel() == 0:
+        return x.new_zeros((*torch.broadcast_shapes(x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-2]))
+    return _length(x.unsqueeze(-2) - y.unsqueeze(-3), p)
+
+
+def _cdist_backward(gradient, x, y, p, distances):
+    return _length_backward(gradient, x.unsqueeze(-2) - y.unsqueeze(-3), p, distances).sum(-2)
+
+
+def _pairs(x):
+    return torch.triu_indices(x.shape[0], x.shape[0], 1, device=x.device)
+
+
+def _pdist_forward(x, p=2.0):
+    if x.shape[0] < 2 or x.shape[1] == 0:
+        return x.new_zeros(x.shape[0] * max(0, x.shape[0] - 1) // 2)
+    first, second = _pairs(x)
+    return _length(x[first] - x[second], p)
+
+
+def _pdist_backward(gradient, x, p, distances):
+    if x.shape[0] < 2 or x.shape[1] == 0:
+        return torch.zeros_like(x)
+    first, second = _pairs(x)
+    each = _length_backward(gradient, x[first] - x[second], p, distances)
+    zeros = torch.zeros_like(x)
+    return aten.index_put(aten.index_put(zeros, [first], each, True), [second], -each, True)
+
+
+def _bags(indices, offsets):
+    """The bag of each index: eager mode does not always keep it."""
+    places = torch.arange(indices.shape[0], device=indices.device)
+    return (places.unsqueeze(1) >= offsets.unsqueeze(0)).sum(1) - 1
+
+
+def _embedding_bag_backward(gradient, indices, offsets, bag, sizes, places, rows, scale_grad_by_freq, mode, sparse, weights, padding_idx=-1):
+    if sparse or mode == 2:
+        return NotImplemented
+    bag = _bags(indices, offsets[:gradient.shape[0]])
+    each, kept = gradient[bag], indices != padding_idx
+    if mode == 1:
+        sizes = aten.index_put(torch.zeros(gradient.shape[0], dtype=torch.int64), [bag], kept.to(torch.int64), True)
+        each = each / sizes[bag].clamp(min=1).to(each.dtype).unsqueeze(-1)
+    if weights is not None:
+        each = each * weights.unsqueeze(-1)
+    if scale_grad_by_freq:
+        counts = aten.index_put(torch.zeros(rows, dtype=each.dtype), [indices], torch.ones_like(indices, dtype=each.dtype), True)
+        each = each / counts[indices].unsqueeze(-1)
+    if padding_idx >= 0:
+        each = torch.where(kept.unsqueeze(-1), each, 0)
+    return aten.index_put(torch.zeros(rows, gradient.shape[1], dtype=gradient.dtype), [indices], each, True)
+
+
+def _embedding_bag_weights_backward(gradient, weight, indices, offsets, bag, mode, padding_idx=-1):
+    each = (gradient[_bags(indices, offsets[:gradient.shape[0]])] * weight[indices]).sum(-1)
+    return each if padding_idx < 0 else torch.where(indices == padding_idx, 0, each)
+
+
+# --- samplers: for the short floats PyTorch computes in f32
+
+
+def _grid_sampler_2d(x, grid, *modes):
+    inner = global_decomposition_table["post_autograd"][aten.grid_sampler_2d.default]
+    return inner(*_widened(x, grid), *modes).to(x.dtype)
+
+
+_OURS = {
+    aten.grid_sampler_2d.default: _grid_sampler_2d,
+    aten._cdist_forward.default: _cdist_forward,
+    aten._cdist_backward.default: _cdist_backward,
+    aten._pdist_forward.default: _pdist_forward,
+    aten._pdist_backward.default: _pdist_backward,
+    aten._embedding_bag_backward.default: _embedding_bag_backward,
+    aten._embedding_bag_per_sample_weights_backward.default: _embedding_bag_weights_backward,
+    aten.max_pool2d_with_indices_backward.default: _max_pool2d_with_indices_backward,
+    aten._scaled_dot_product_flash_attention_for_cpu.default: _attention,
+    aten._scaled_dot_product_flash_attention_for_cpu_backward.default: _attention_backward,
+}
+
+
+@functools.cache
+def decompositions() -> dict:
+    """What `torch.export.ExportedProgram.run_decompositions` and AOTAutograd take."""
+    table = dict(global_decomposition_table["post_autograd"])
+    table.update(core_aten_decompositions())
+    for op in list(table):
+        if op in TABLE:
+            del table[op]
+    table.update(_OURS)
+    # Constants made while tracing become fake tensors by these.
+    for op in (aten.lift.default, aten.lift_fresh.default):
+        table.pop(op, None)
+    for op in overloads(aten.sym_size, "int") + overloads(aten.sym_stride, "int") + overloads(aten.sym_numel, "default"):
+        table.pop(op, None)
+    return table

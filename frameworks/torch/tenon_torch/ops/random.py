@@ -1,0 +1,133 @@
+"""Random numbers: each program takes a seed of two words as its last argument, drawn from PyTorch's generator at each call, and its
+ops take one part after another of the sequence that rng_bit_generator makes of it (`Builder.state`).
+
+The distributions are PyTorch's, the numbers are not those of its CPU kernels; with `random="torch"` the ops are not lowered, and
+PyTorch draws them.
+"""
+
+import math
+
+import torch
+
+from ..builder import Builder, Value
+from ..table import Unsupported, aten, lowers, overloads, promoted, wide
+
+
+def _bits(b: Builder, shape, dtype: torch.dtype) -> Value:
+    """Random words; the state of the program moves on."""
+    if b.state is None:
+        raise Unsupported("PyTorch draws random numbers (random=\"torch\")")
+    shape = tuple(shape)
+    state, words = b.several(f'"stablehlo.rng_bit_generator"({b.state.name}) <{{rng_algorithm = #stablehlo<rng_algorithm THREE_FRY>}}>',
+                             [b.state], [((2,), torch.uint64), (shape, dtype)])
+    b.state = state
+    return words
+
+
+def uniform_unit(b: Builder, shape, dtype: torch.dtype) -> Value:
+    """In [0, 1), each multiple of 2^-n with one probability, n the bits of a significand."""
+    wide_type = torch.float64 if dtype == torch.float64 else torch.float32
+    digits = {torch.float64: 53, torch.float32: 24, torch.float16: 11, torch.bfloat16: 8}[dtype]
+    word = torch.uint64 if wide_type == torch.float64 else torch.uint32
+    bits = _bits(b, shape, word)
+    high = b.op("shift_right_logical", bits, b.like(bits, 8 * word.itemsize - digits))
+    number = b.convert(high, wide_type)
+    return b.convert(b.multiply(number, b.like(number, 2.0 ** -digits)), dtype)
+
+
+def normal_unit(b: Builder, shape, dtype: torch.dtype) -> Value:
+    """By the inverse of the distribution function, at the centres of the intervals, so that no infinity comes out."""
+    wide_type = torch.float64 if dtype == torch.float64 else torch.float32
+    if dtype.is_complex:
+        raise Unsupported("complex random numbers")
+    digits = 52 if wide_type == torch.float64 else 23
+    word = torch.int64 if wide_type == torch.float64 else torch.int32
+    bits = _bits(b, shape, torch.uint64 if wide_type == torch.float64 else torch.uint32)
+    high = b.op("bitcast_convert", b.op("shift_right_logical", bits, b.like(bits, 8 * word.itemsize - digits)), dtype=word)
+    number = b.convert(high, wide_type)
+    centre = b.subtract(b.multiply(b.add(number, b.like(number, 0.5)), b.like(number, 2.0 ** (1 - digits))), b.like(number, 1))
+    return b.convert(b.multiply(b.chlo("erf_inv", centre), b.like(centre, math.sqrt(2))), dtype)
+
+
+@lowers(*overloads(aten.rand, "default"), aten.rand_like.default)
+def rand(b: Builder, *_, **__) -> Value:
+    return uniform_unit(b, b.out.shape, b.out.dtype)
+
+
+@lowers(*overloads(aten.randn, "default"), aten.randn_like.default)
+def randn(b: Builder, *_, **__) -> Value:
+    return normal_unit(b, b.out.shape, b.out.dtype)
+
+
+def _integers(b: Builder, low: int, high: int) -> Value:
+    """In [low, high), by the remainder of random words, as PyTorch: of 64 bits for a range beyond 2^28, else of 32."""
+    span = high - low
+    bits = _bits(b, b.out.shape, torch.uint64 if span >= 1 << 28 else torch.uint32)
+    number = b.convert(b.op("remainder", bits, b.like(bits, span)), torch.int64)
+    return b.convert(b.add(number, b.like(number, low)), b.out.dtype)
+
+
+@lowers(*overloads(aten.randint, "default"))
+def randint(b: Builder, high: int, *_, **__) -> Value:
+    return _integers(b, 0, high)
+
+
+@lowers(*overloads(aten.randint, "low"))
+def randint_from(b: Builder, low: int, high: int, *_, **__) -> Value:
+    return _integers(b, low, high)
+
+
+@lowers(*overloads(aten.randint_like, "default"))
+def randint_like(b: Builder, _, high: int, **__) -> Value:
+    return _integers(b, 0, high)
+
+
+@lowers(*overloads(aten.randint_like, "low_dtype"))
+def randint_like_from(b: Builder, _, low: int, high: int, **__) -> Value:
+    return _integers(b, low, high)
+
+
+@lowers(*overloads(aten.randperm, "default"))
+def randperm(b: Builder, count: int, **_) -> Value:
+    """The order of random keys."""
+    keys = _bits(b, (count,), torch.uint64)
+    return b.convert(b.sort([keys, b.iota((count,), 0, torch.int64)], 0, "LT")[1], b.out.dtype)
+
+
+@lowers(*overloads(aten.bernoulli, "default", "p", "Tensor"))
+def bernoulli(b: Builder, x: Value, p=None, **_) -> Value:
+    chance = x if p is None else p
+    dtype = wide(chance.dtype) if isinstance(chance, Value) and chance.dtype.is_floating_point else torch.float32
+    number = uniform_unit(b, b.out.shape, dtype)
+    return b.convert(b.compare(number, promoted(b, chance, dtype), "LT"), b.out.dtype)
+
+
+@lowers(*overloads(aten.uniform, "default"))
+def uniform(b: Builder, x: Value, low=0.0, high=1.0, **_) -> Value:
+    number = uniform_unit(b, x.shape, x.dtype)
+    return b.add(b.multiply(number, b.like(number, high - low)), b.like(number, low))
+
+
+@lowers(*overloads(aten.normal_functional, "default"), *overloads(aten.normal, "Tensor_float", "float_Tensor", "Tensor_Tensor"))
+def normal(b: Builder, mean=0.0, deviation=1.0, *rest, **_) -> Value:
+    if rest or (isinstance(mean, Value) and isinstance(deviation, float) and rest):
+        mean, deviation = deviation, rest[0]
+    number = normal_unit(b, b.out.shape, b.out.dtype)
+    return b.add(b.multiply(number, promoted(b, deviation, number.dtype)), promoted(b, mean, number.dtype))
+
+
+@lowers(*overloads(aten.exponential, "default"))
+def exponential(b: Builder, x: Value, rate=1.0, **_) -> Value:
+    number = uniform_unit(b, x.shape, wide(x.dtype))
+    positive = b.op("negate", b.op("log_plus_one", b.op("negate", number)))
+    return b.convert(b.divide(positive, b.like(positive, rate)), x.dtype)
+
+
+@lowers(*overloads(aten.native_dropout, "default"))
+def native_dropout(b: Builder, x: Value, p: float, train):
+    if train is False:
+        return x, b.full(x.shape, True, torch.bool)
+    kept = b.compare(uniform_unit(b, x.shape, torch.float32), b.full(x.shape, p, torch.float32), "GE")
+    scale = 0.0 if p == 1 else 1.0 / (1.0 - p)
+    wider = b.convert(x, wide(x.dtype))
+    return b.convert(b.multiply(b.multiply(wider, b.convert(kept, wider.dtype)), b.like(wider, scale)), x.dtype), kept

@@ -1,0 +1,247 @@
+"""Pooling, and its gradients."""
+
+import torch
+
+from ..builder import Builder, Value, array
+from ..table import aten, lowers, overloads, prod, twice, wide
+from ..types import lowest, tensor_type
+
+
+class _Pool:
+    """The windows of a pooling op over the last dimensions of [batch, channels, …] or [channels, …]."""
+
+    def __init__(self, x: Value, rank: int, kernel, stride, padding, dilation=1, out=None):
+        self.lead, self.sizes = x.rank - rank, x.shape[x.rank - rank:]
+        self.kernel, self.padding, self.dilation = twice(kernel, rank), twice(padding, rank), twice(dilation, rank)
+        self.stride = twice(stride, rank) if not isinstance(stride, (list, tuple)) or stride else self.kernel
+        self.out = list(out[len(out) - rank:])
+        # Up to the end of the last window, which with ceil_mode may lie behind the padding.
+        self.high = [max(0, (o - 1) * s + d * (k - 1) + 1 - n - p) for o, s, d, k, n, p in
+                     zip(self.out, self.stride, self.dilation, self.kernel, self.sizes, self.padding)]
+
+    def dims(self, values, fill=1) -> list:
+        return [fill] * self.lead + list(values)
+
+    def reduce(self, b: Builder, x: Value, name: str, init) -> Value:
+        return b.reduce_window(x, name, init, self.dims(self.kernel), self.dims(self.stride),
+                               self.dims(zip(self.padding, self.high), (0, 0)), self.dims(self.dilation))
+
+    def counts(self, include_padding: bool, divisor) -> "torch.Tensor | float":
+        """The number that each window is divided by."""
+        if divisor:
+            return float(divisor)
+        each = []
+        for o, s, k, n, p in zip(self.out, self.stride, self.kernel, self.sizes, self.padding):
+            starts = [i * s - p for i in range(o)]
+            if include_padding:
+                each.append([min(start + k, n + p) - start for start in starts])
+            else:
+                each.append([min(start + k, n) - max(start, 0) for start in starts])
+        if all(len(set(counts)) == 1 for counts in each):
+            return float(prod(counts[0] for counts in each))
+        table = torch.tensor(each[0], dtype=torch.float32)
+        for counts in each[1:]:
+            table = table[..., None] * torch.tensor(counts, dtype=torch.float32)
+        return table
+
+
+def _divided(b: Builder, x: Value, counts) -> Value:
+    if isinstance(counts, float):
+        return b.divide(x, b.like(x, counts))
+    return b.divide(x, b.broadcast(b.convert(b.tensor(counts), x.dtype), x.shape))
+
+
+def _average(rank: int):
+    def lower(b: Builder, x: Value, kernel, stride=(), padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None) -> Value:
+        pool = _Pool(x, rank, kernel, stride, padding, out=b.out.shape)
+        total = pool.reduce(b, b.convert(x, wide(x.dtype)), "add", 0)
+        return b.convert(_divided(b, total, pool.counts(count_include_pad, divisor_override)), x.dtype)
+
+    return lower
+
+
+def _average_backward(rank: int):
+    def lower(b: Builder, gradient: Value, x: Value, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override) -> Value:
+        pool = _Pool(x, rank, kernel, stride, padding, out=gradient.shape)
+        share = _divided(b, b.convert(gradient, wide(gradient.dtype)), pool.counts(count_include_pad, divisor_override))
+        low = [k - 1 - p for k, p in zip(pool.kernel, pool.padding)]
+        high = [n + k - 1 - (o - 1) * s - 1 - a for n, k, o, s, a in zip(pool.sizes, pool.kernel, pool.out, pool.stride, low)]
+        spread = b.pad(share, b.constant(0, share.dtype), pool.dims(low, 0), pool.dims(high, 0), pool.dims([s - 1 for s in pool.stride], 0))
+        total = b.reduce_window(spread, "add", 0, pool.dims(pool.kernel), [1] * x.rank, [(0, 0)] * x.rank)
+        return b.convert(total, gradient.dtype)
+
+    return lower
+
+
+lowers(aten.avg_pool2d.default)(_average(2))
+lowers(aten.avg_pool3d.default)(_average(3))
+lowers(*overloads(aten.avg_pool1d, "default"))(_average(1))
+lowers(aten.avg_pool2d_backward.default)(_average_backward(2))
+lowers(aten.avg_pool3d_backward.default)(_average_backward(3))
+
+
+def _max_places(b: Builder, x: Value, pool: _Pool) -> Value:
+    """The place of the first largest element of each window, counted within the spatial dimensions: the windows' elements are laid
+    beside each other and compared one by one."""
+    bottom = lowest(x.dtype)
+    padded = b.pad(x, b.constant(bottom, x.dtype), pool.dims(pool.padding, 0), pool.dims(pool.high, 0))
+    best = place = None
+    shape = list(x.shape[:pool.lead]) + pool.out
+    origin = b.full(shape, 0, torch.int64)
+    for i, (o, s, p) in enumerate(zip(pool.out, pool.stride, pool.padding)):
+        at = b.iota(shape, pool.lead + i, torch.int64)
+        at = b.subtract(b.multiply(at, b.like(at, s)), b.like(at, p))
+        origin = b.add(b.multiply(origin, b.like(origin, pool.sizes[i])), at)
+    for number in range(prod(pool.kernel)):
+        offsets, rest = [], number
+        for k in reversed(pool.kernel):
+            offsets.insert(0, rest % k)
+            rest //= k
+        start = pool.dims([o * d for o, d in zip(offsets, pool.dilation)], 0)
+        limit = list(padded.shape[:pool.lead]) + [a + (o - 1) * s + 1 for a, o, s in zip(start[pool.lead:], pool.out, pool.stride)]
+        element = b.slice(padded, start, limit, pool.dims(pool.stride))
+        step = 0
+        for o, d, n in zip(offsets, pool.dilation, pool.sizes):
+            step = step * n + o * d
+        here = b.add(origin, b.like(origin, step))
+        if best is None:
+            best, place = element, here
+            # Padding is never the place of the largest element: what lies inside replaces it below.
+            outside = _outside(b, shape, pool, offsets)
+            continue
+        better = b.compare(element, best, "GT")
+        if x.dtype.is_floating_point:
+            better = b.op("or", better, b.compare(element, element, "NE"))
+        inside = b.op("not", _outside(b, shape, pool, offsets))
+        better = b.op("and", inside, b.op("or", better, outside))
+        outside = b.op("and", outside, b.op("not", inside))
+        best, place = b.select(better, element, best), b.select(better, here, place)
+    return place
+
+
+def _outside(b: Builder, shape, pool: _Pool, offsets) -> Value:
+    """Whether this element of each window lies in the padding."""
+    out = b.full(shape, False, torch.bool)
+    for i, (s, p, o, d, n) in enumerate(zip(pool.stride, pool.padding, offsets, pool.dilation, pool.sizes)):
+        starts = range(o * d - p, o * d - p + pool.out[i] * s, s)
+        if all(0 <= start < n for start in starts):
+            continue
+        at = b.iota(shape, pool.lead + i, torch.int64)
+        at = b.add(b.multiply(at, b.like(at, s)), b.like(at, o * d - p))
+        out = b.op("or", out, b.op("or", b.compare(at, b.like(at, 0), "LT"), b.compare(at, b.like(at, n), "GE")))
+    return out
+
+
+def _max(rank: int):
+    def lower(b: Builder, x: Value, kernel, stride=(), padding=0, dilation=1, ceil_mode=False):
+        pool = _Pool(x, rank, kernel, stride, padding, dilation, out=b.out[0].shape)
+        return pool.reduce(b, x, "maximum", lowest(x.dtype)), _max_places(b, x, pool)
+
+    return lower
+
+
+lowers(aten.max_pool2d_with_indices.default)(_max(2))
+lowers(aten.max_pool3d_with_indices.default)(_max(3))
+
+
+def _scatter_places(b: Builder, gradient: Value, places: Value, x: Value, rank: int) -> Value:
+    lead = x.rank - rank
+    rows, inner, outer = prod(x.shape[:lead]), prod(x.shape[lead:]), prod(gradient.shape[lead:])
+    flat, at = b.reshape(gradient, (rows, outer)), b.reshape(places, (rows, outer))
+    row = b.iota(at.shape, 0, torch.int64)
+    coordinates = b.concatenate([b.reshape(each, (rows, outer, 1)) for each in (row, at)], 2)
+    zeros = b.full((rows, inner), 0, gradient.dtype)
+    return b.reshape(b.scatter(zeros, coordinates, flat, window=[], inserted=[0, 1], to_operand=[0, 1], body="add"), x.shape)
+
+
+def _max_backward(rank: int):
+    def lower(b: Builder, gradient: Value, x: Value, kernel, stride, padding, dilation, ceil_mode, places: Value) -> Value:
+        return _scatter_places(b, gradient, places, x, rank)
+
+    return lower
+
+
+lowers(aten.max_pool2d_with_indices_backward.default)(_max_backward(2))
+lowers(aten.max_pool3d_with_indices_backward.default)(_max_backward(3))
+
+
+def select_and_scatter(b: Builder, gradient: Value, x: Value, rank: int, kernel, stride, padding) -> Value:
+    """The gradient of a largest element from the input itself: the first one of a window takes it."""
+    pool = _Pool(x, rank, kernel, stride, padding, out=gradient.shape)
+    scalar = tensor_type((), x.dtype)
+    zero = b.constant(0, x.dtype)
+    low, high = pool.dims(pool.padding, 0), pool.dims(pool.high, 0)
+    padded = b.pad(x, b.constant(lowest(x.dtype), x.dtype), low, high)
+    result = b.value(padded.shape, x.dtype)
+    b.lines.append(
+        f'{result.name} = "stablehlo.select_and_scatter"({padded.name}, {gradient.name}, {zero.name}) <{{window_dimensions = '
+        f"{array(pool.dims(pool.kernel))}, window_strides = {array(pool.dims(pool.stride))}}}> "
+        f'({{\n^bb0(%a: {scalar}, %b: {scalar}):\n  %c = "stablehlo.compare"(%a, %b) <{{comparison_direction = '
+        f"#stablehlo<comparison_direction GE>}}> : ({scalar}, {scalar}) -> tensor<i1>\n  stablehlo.return %c : tensor<i1>\n}}, "
+        f"{{\n^bb0(%a: {scalar}, %b: {scalar}):\n  %c = stablehlo.add %a, %b : {scalar}\n  stablehlo.return %c : {scalar}\n}}) : "
+        f"({padded.type}, {gradient.type}, {scalar}) -> {result.type}")
+    return b.pad(result, zero, [-each for each in low], [-each for each in high])
+
+
+
+# --- adaptive averages: the sizes of the windows differ by one
+
+
+def _averaging(size: int, out: int) -> torch.Tensor:
+    """[out, size]: each row averages a window."""
+    table = torch.zeros(out, size)
+    for i in range(out):
+        start, end = i * size // out, -(-(i + 1) * size // out)
+        table[i, start:end] = 1 / (end - start)
+    return table
+
+
+def _by_matrices(b: Builder, x: Value, matrices) -> Value:
+    """Multiplies each of the last dimensions by a matrix [new, old]."""
+    lead = x.rank - len(matrices)
+    for i, matrix in enumerate(matrices):
+        dim = lead + i
+        x = b.dot(x, b.convert(b.tensor(matrix), x.dtype), ([dim], [1]))
+        order = list(range(x.rank - 1))
+        order.insert(dim, x.rank - 1)
+        x = b.transpose(x, order)
+    return x
+
+
+def _adaptive(rank: int):
+    def lower(b: Builder, x: Value, size) -> Value:
+        sizes, out = x.shape[x.rank - rank:], b.out.shape[x.rank - rank:]
+        wider = b.convert(x, wide(x.dtype))
+        if prod(b.out.shape) == 0:
+            return b.full(b.out.shape, 0, x.dtype)
+        if all(n % o == 0 for n, o in zip(sizes, out)):
+            step = [n // o for n, o in zip(sizes, out)]
+            split = b.reshape(wider, x.shape[:x.rank - rank] + tuple(each for pair in zip(out, step) for each in pair))
+            total = b.reduce(split, [x.rank - rank + 2 * i + 1 for i in range(rank)], "add", 0)
+            return b.convert(b.divide(total, b.like(total, prod(step))), x.dtype)
+        return b.convert(_by_matrices(b, wider, [_averaging(n, o) for n, o in zip(sizes, out)]), x.dtype)
+
+    return lower
+
+
+def _adaptive_backward(rank: int):
+    def lower(b: Builder, gradient: Value, x: Value) -> Value:
+        lead, sizes, out = x.rank - rank, x.shape[x.rank - rank:], gradient.shape[x.rank - rank:]
+        wider = b.convert(gradient, wide(gradient.dtype))
+        if gradient.count == 0:
+            return b.like(x, 0)
+        if all(n % o == 0 for n, o in zip(sizes, out)):
+            step = [n // o for n, o in zip(sizes, out)]
+            share = b.divide(wider, b.like(wider, prod(step)))
+            spread = x.shape[:lead] + tuple(each for pair in zip(out, step) for each in pair)
+            places = list(range(lead)) + [lead + 2 * i for i in range(rank)]
+            return b.convert(b.reshape(b.broadcast_in_dim(share, spread, places), x.shape), x.dtype)
+        return b.convert(_by_matrices(b, wider, [_averaging(n, o).T for n, o in zip(sizes, out)]), x.dtype)
+
+    return lower
+
+
+for _rank, _packets in ((2, (aten._adaptive_avg_pool2d, aten._adaptive_avg_pool2d_backward)),
+                        (3, (aten._adaptive_avg_pool3d, aten._adaptive_avg_pool3d_backward))):
+    lowers(_packets[0].default)(_adaptive(_rank))
+    lowers(_packets[1].default)(_adaptive_backward(_rank))

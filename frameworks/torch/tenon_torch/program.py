@@ -1,0 +1,208 @@
+"""Compiled graphs: programs by the shapes of a call, and what PyTorch runs between them."""
+
+import collections
+import logging
+import threading
+
+import torch
+from torch.fx import GraphModule, Node
+from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+from torch.fx.passes.operator_support import OperatorSupportBase
+
+import tenon
+
+from .counters import counters, lock
+from .lowering import Lowered, Spec, bindings_of, lower, placeholders
+from .options import Options
+from .table import Unsupported
+
+log = logging.getLogger("tenon_torch")
+
+
+def _laid_out(tensor: torch.Tensor, spec: Spec) -> torch.Tensor:
+    """The tensor with the strides that a view was made for."""
+    if tensor.stride() == spec.stride:
+        return tensor
+    return torch.empty_strided(spec.shape, spec.stride, dtype=spec.dtype).copy_(tensor)
+
+
+class Program:
+    """One program on a device, for tensors of the CPU."""
+
+    def __init__(self, lowered: Lowered, specs: list[Spec | None], options: Options):
+        self._lowered, self._specs = lowered, specs
+        self.text = lowered.text
+        self._executable = None
+        if lowered.returned:  # Otherwise all that there is to do is to hand arguments on.
+            client = tenon.client(options.device)
+            self._executable = client.compile(lowered.text, strict=options.strict, native_math=options.native_math)
+            with lock:
+                counters.programs += 1
+        self._mutations = lowered.mutations
+        self._plain = all(argument.permutation is None for argument in lowered.arguments)
+
+    def __call__(self, arguments) -> list:
+        """Runs it with the graph's arguments; returns the graph's results."""
+        lowered = self._lowered
+        if self._executable is None:
+            return [self._result(each, arguments, ()) for each in lowered.results]
+        if self._plain:
+            given = [arguments[each.place] for each in lowered.arguments]
+        else:
+            given = [arguments[each.place] if each.permutation is None else arguments[each.place].permute(each.permutation)
+                     for each in lowered.arguments]
+        given += lowered.constants
+        if lowered.has_seed:
+            given.append(torch.empty(2, dtype=torch.int64).random_())
+        returned = self._executable.run(given, like=torch.Tensor)
+        if self._mutations:
+            torch._foreach_copy_([arguments[argument] for argument, _ in self._mutations], [returned[place] for _, place in self._mutations])
+        counters.calls += 1
+        return [self._result(each, arguments, returned) for each in lowered.results]
+
+    def _result(self, result, arguments, returned):
+        if result.place is not None:
+            tensor = returned[result.place]
+            return tensor if result.permutation is None else tensor.permute(result.permutation)
+        if result.argument is not None:
+            tensor, view = arguments[result.argument], result.view
+            if view is None:
+                return tensor
+            return _laid_out(tensor, self._specs[result.argument]).as_strided(view.shape, view.stride, view.offset)
+        return result.number
+
+
+class _Supported(OperatorSupportBase):
+    def __init__(self, refused):
+        self.refused = refused
+
+    def is_node_supported(self, submodules, node: Node) -> bool:
+        return node.op == "call_function" and node.name not in self.refused and node.target is not torch.ops.aten.copy_.default
+
+
+class _Part(torch.nn.Module):
+    """A part of a graph that is cut."""
+
+    def __init__(self, graph: "Graph"):
+        super().__init__()
+        self.graph_of_part = graph
+
+    def forward(self, *arguments):
+        results = self.graph_of_part.run(list(arguments))
+        return results[0] if self.graph_of_part.single else tuple(results)
+
+
+class _Mixed:
+    """Parts on the device, and the ops between them in PyTorch."""
+
+    def __init__(self, module: GraphModule, fallbacks: collections.Counter):
+        self._module, self._fallbacks = module, fallbacks
+
+    def __call__(self, arguments) -> list:
+        with lock:
+            counters.fallback_calls.update(self._fallbacks)
+        results = self._module(*arguments)
+        return list(results) if isinstance(results, (list, tuple)) else [results]
+
+
+class Graph:
+    """A graph of ATen ops as programs, one for the shapes of a call, made when they are first seen.
+
+    Ops that have no lowering stay with PyTorch: the graph is cut there, and the parts are programs.
+    Thread-safety: calls from several threads are served; two threads may compile the same program.
+    """
+
+    def __init__(self, module: GraphModule, options: Options, name: str = "torch"):
+        module.tenon_name = name
+        self.module, self.options = module, options
+        output = next(node for node in module.graph.nodes if node.op == "output").args[0]
+        self.single = not isinstance(output, (list, tuple))
+        self.programs: collections.OrderedDict[tuple, object] = collections.OrderedDict()
+        self._lock = threading.Lock()
+        self._symbols = self._find_symbols()
+        self._only = None  # The program of a graph whose shapes do not change.
+
+    def _find_symbols(self) -> list[tuple[int, int | None]]:
+        """Where sizes that change are found: an argument, and its dimension if it is a tensor."""
+        found, seen = [], set()
+        for i, node in enumerate(placeholders(self.module.graph)):
+            meta = node.meta.get("val")
+            sizes = enumerate(meta.shape) if isinstance(meta, torch.Tensor) else [(None, meta)]
+            for d, size in sizes:
+                if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol and size.node.expr not in seen:
+                    seen.add(size.node.expr)
+                    found.append((i, d))
+        return found
+
+    def __call__(self, *arguments) -> list:
+        return self.run(list(arguments))
+
+    def run(self, arguments: list) -> list:
+        """As a boxed call: the list is cleared, so that its tensors can be freed."""
+        program = self._only
+        if program is None:
+            program = self._program(arguments)
+        results = program(arguments)
+        arguments.clear()
+        return results
+
+    run._boxed_call = True
+
+    def _program(self, arguments):
+        key = tuple(int(arguments[i]) if d is None else arguments[i].shape[d] for i, d in self._symbols)
+        with self._lock:
+            if key in self.programs:
+                self.programs.move_to_end(key)
+                return self.programs[key]
+        program = self.compile(bindings_of(self.module.graph, arguments))
+        with self._lock:
+            self.programs[key] = program
+            while len(self.programs) > self.options.programs:
+                self.programs.popitem(last=False)
+                with lock:
+                    counters.evicted += 1
+        if not self._symbols:
+            self._only = program
+        return program
+
+    def compile(self, bindings: dict):
+        lowered = lower(self.module, bindings, random=self.options.random == "device")
+        if not lowered.refused:
+            return Program(lowered, self._specs(bindings), self.options)
+        self._refuse(lowered)
+        return self._cut(lowered)
+
+    def _specs(self, bindings: dict) -> list[Spec | None]:
+        from .lowering import _Shapes
+
+        shapes = _Shapes(bindings)
+        metas = [node.meta.get("val") for node in placeholders(self.module.graph)]
+        return [shapes.spec(meta) if isinstance(meta, torch.Tensor) else None for meta in metas]
+
+    def _refuse(self, lowered: Lowered) -> None:
+        names = collections.Counter(name for name, _ in lowered.refused.values())
+        reasons = dict(lowered.refused.values())
+        if self.options.fallback == "error":
+            raise Unsupported("PyTorch would have to run " + "; ".join(f"{name}: {reasons[name]}" for name in names))
+        with lock:
+            counters.fallbacks.update(names.keys())
+            counters.reasons.update(reasons)
+        for name in names:
+            log.warning("PyTorch runs %s: %s", name, reasons[name])
+
+    def _cut(self, lowered: Lowered):
+        module = GraphModule(self.module, _copied(self.module.graph))
+        partitioner = CapabilityBasedPartitioner(module, _Supported(lowered.refused), allows_single_node_partition=True)
+        cut = partitioner.fuse_partitions(partitioner.propose_partitions())
+        for name, part in list(cut.named_children()):
+            if isinstance(part, GraphModule):
+                setattr(cut, name, _Part(Graph(part, self.options, name)))
+        cut.graph.lint()
+        cut.recompile()
+        return _Mixed(cut, collections.Counter(name for name, _ in lowered.refused.values()))
+
+
+def _copied(graph: torch.fx.Graph) -> torch.fx.Graph:
+    copy = torch.fx.Graph()
+    copy.output(copy.graph_copy(graph, {}))
+    return copy

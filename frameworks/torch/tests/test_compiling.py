@@ -1,0 +1,146 @@
+"""Shapes that change, ops without a lowering, options, exports."""
+
+import pathlib
+import subprocess
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import tenon
+import tenon_torch
+from tenon_torch.export import text_of
+
+
+def test_found_by_name():
+    import torch._dynamo
+
+    assert "tenon" in torch._dynamo.list_backends(exclude_tags=None)
+
+
+def test_batches_of_any_size(compiled):
+    """One program a size; the oldest goes when there are too many."""
+    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+    forward = compiled(model, programs=2)
+    for size in (4, 7, 9, 12, 7, 9):
+        x = torch.randn(size, 8)
+        torch.testing.assert_close(forward(x), model(x), rtol=1e-5, atol=1e-5)
+        forward(x).sum().backward()
+    # Two graphs of the first size, two of sizes that change.
+    assert tenon_torch.counters.graphs == 4
+    assert tenon_torch.counters.evicted > 0
+    assert not tenon_torch.counters.fallbacks
+
+
+def test_left_to_pytorch():
+    """What has no lowering runs in PyTorch, between two programs, and is counted by name."""
+
+    def function(x):
+        u, s, _ = torch.linalg.svd(x @ x.T + 1)
+        return (u * s).sin()
+
+    x = torch.randn(6, 6)
+    torch.testing.assert_close(torch.compile(function, backend="tenon")(x), function(x))
+    assert tenon_torch.counters.programs == 2
+    assert tenon_torch.counters.fallbacks == {"aten._linalg_svd.default": 1}
+    assert "aten._linalg_svd.default in 1 graphs" in str(tenon_torch.counters)
+
+
+def test_nothing_left_to_pytorch(compiled):
+    with pytest.raises(Exception, match="aten._linalg_svd.default: has no lowering"):
+        compiled(torch.linalg.svdvals)(torch.randn(4, 4))
+
+
+def test_graph_breaks_are_counted(compiled):
+    def function(x):
+        y = x.sin()
+        torch._dynamo.graph_break()
+        return y.cos()
+
+    x = torch.randn(4)
+    torch.testing.assert_close(compiled(function)(x), function(x))
+    assert tenon_torch.counters.graphs == 2 and sum(tenon_torch.counters.graph_breaks.values()) == 1
+
+
+@pytest.mark.parametrize("options, words", [({"speed": 1}, "there is no option 'speed'"), ({"fallback": "maybe"}, "must be one of 'torch', 'error'"),
+                                            ({"programs": 0}, "must be at least 1")])
+def test_wrong_options(options, words):
+    with pytest.raises(Exception, match=words):
+        torch.compile(torch.sin, backend="tenon", options=options)(torch.ones(2))
+
+
+def test_no_such_device(compiled):
+    with pytest.raises(tenon.Error, match="nonesuch"):
+        compiled(torch.sin, device="nonesuch")(torch.ones(2))
+
+
+def test_arguments_are_handed_on(compiled):
+    """An output that is an argument is that tensor, and a view of one is a view."""
+    x = torch.randn(3, 4)
+    same, view, new = compiled(lambda x: (x, x.t(), x + 1))(x)
+    assert same is x and view.data_ptr() == x.data_ptr() and new.data_ptr() != x.data_ptr()
+
+
+def test_arguments_are_changed_in_place(compiled):
+    x, y = torch.zeros(4), torch.arange(4.0)
+
+    def add(x, y):
+        x += y
+        return x * 2
+
+    result = compiled(add)(x, y)
+    assert x.tolist() == [0, 1, 2, 3] and result.tolist() == [0, 2, 4, 6]
+
+
+def test_memory_orders(compiled):
+    """Arguments with any strides, of views, of expanded tensors, of none."""
+    base = torch.arange(24.0).reshape(4, 6)
+    given = [base, base.t(), base[1:, ::2], base[:, :1].expand(4, 5), base.reshape(2, 3, 4).permute(1, 2, 0), torch.empty(0, 3), torch.tensor(2.0)]
+    for x in given:
+        torch._dynamo.reset()
+        found = compiled(lambda x: x * 2 + 1)(x)
+        assert torch.equal(found, x * 2 + 1) and found.stride() == (x * 2 + 1).stride()
+
+
+def test_results_can_be_written(compiled):
+    y = compiled(torch.sin)(torch.ones(4))
+    y.add_(1)
+    assert torch.allclose(y, torch.sin(torch.ones(4)) + 1)
+
+
+@pytest.fixture
+def exported():
+    model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 36, 10)).eval()
+    x = torch.randn(2, 1, 8, 8)
+    return torch.export.export(model, (x,)), x, model(x).detach()
+
+
+def test_exported_program(exported, device, tmp_path):
+    """The file is a program of one argument, its weights in it."""
+    program, x, expected = exported
+    path = tmp_path / "model.mlir"
+    tenon_torch.export(program, path)
+    found = np.asarray(tenon.compile(path, device)(x.numpy()))
+    np.testing.assert_allclose(found, expected.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_exported_program_is_run_by_the_tool(exported, tmp_path):
+    tool = pathlib.Path(__file__).resolve().parents[3] / "build/tenon"
+    if not tool.exists():
+        pytest.skip("there is no build/tenon")
+    program, x, expected = exported
+    tenon_torch.export(program, tmp_path / "model.mlir")
+    np.save(tmp_path / "x.npy", x.numpy())
+    subprocess.run([tool, "run", tmp_path / "model.mlir", "--arg", f"0=@{tmp_path}/x.npy", "--device", "cpu", "--out", tmp_path], check=True,
+                   capture_output=True, timeout=120)
+    np.testing.assert_allclose(np.load(tmp_path / "out_0.npy"), expected.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_export_names_what_it_lacks():
+    class Singular(nn.Module):
+        def forward(self, x):
+            return torch.linalg.svdvals(x)
+
+    with pytest.raises(tenon_torch.Unsupported, match="aten._linalg_svd"):
+        text_of(torch.export.export(Singular(), (torch.randn(3, 3),)))

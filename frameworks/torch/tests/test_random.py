@@ -1,0 +1,66 @@
+"""Random numbers: by the seed of PyTorch's generator, with PyTorch's distributions."""
+
+import pytest
+import torch
+from torch import nn
+
+import tenon_torch
+
+
+def test_dropout(compiled):
+    """The share of zeros, the scale of the rest, and the same elements in the gradient."""
+    x = torch.ones(400, 100, requires_grad=True)
+    y = compiled(nn.Dropout(0.3))(x)
+    y.sum().backward()
+    kept = y.detach() != 0
+    assert 0.68 < kept.float().mean() < 0.72
+    torch.testing.assert_close(y.detach()[kept], torch.full((int(kept.sum()),), 1 / 0.7))
+    assert torch.equal(x.grad, y.detach())
+
+
+def test_seed(compiled):
+    """The generator's seed decides; each call draws anew; ops of one program draw apart."""
+    two = compiled(lambda x: (torch.rand_like(x), torch.rand_like(x)))
+    x = torch.zeros(64)
+    torch.manual_seed(7)
+    first, second = two(x), two(x)
+    torch.manual_seed(7)
+    again = two(x)
+    assert torch.equal(first[0], again[0]) and torch.equal(first[1], again[1])
+    assert not torch.equal(first[0], second[0]) and not torch.equal(first[0], first[1])
+    assert tenon_torch.counters.calls == 3
+
+
+DRAWS = {  # How it is drawn, the mean, the standard deviation, and the limits.
+    "rand": (lambda: torch.rand(100, 200), 0.5, 12 ** -0.5, (0, 1)),
+    "randn": (lambda: torch.randn(100, 200), 0, 1, (-7, 7)),
+    "randn bf16": (lambda: torch.randn(100, 200, dtype=torch.bfloat16), 0, 1, (-7, 7)),
+    "rand f64": (lambda: torch.rand(100, 200, dtype=torch.float64), 0.5, 12 ** -0.5, (0, 1)),
+    "randint": (lambda: torch.randint(-3, 5, (100, 200)), 0.5, 2.29, (-3, 4)),
+    "bernoulli": (lambda: torch.bernoulli(torch.full((100, 200), 0.2)), 0.2, 0.4, (0, 1)),
+    "exponential": (lambda: torch.empty(100, 200).exponential_(2.0), 0.5, 0.5, (0, 12)),
+    "normal": (lambda: torch.empty(100, 200).normal_(3.0, 2.0), 3, 2, (-12, 18)),
+    "uniform": (lambda: torch.empty(100, 200).uniform_(-2, 4), 1, 3 ** 0.5, (-2, 4)),
+    "randperm": (lambda: torch.randperm(20000), 9999.5, 5773.6, (0, 19999)),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_distribution(name, compiled):
+    draw, mean, deviation, (low, high) = DRAWS[name]
+    numbers = compiled(draw)().double()
+    assert abs(numbers.mean() - mean) < 0.04 * max(1, deviation)
+    assert abs(numbers.std() - deviation) < 0.04 * deviation
+    assert low <= numbers.min() and numbers.max() <= high
+    assert not tenon_torch.counters.fallbacks
+
+
+def test_numbers_of_eager_mode():
+    """random="torch": PyTorch draws, and the draws are counted by name."""
+    model, x = nn.Dropout(0.5), torch.ones(1000)
+    forward = torch.compile(model, backend="tenon", options={"random": "torch"})
+    torch.manual_seed(3)
+    found = forward(x) * 2
+    torch.manual_seed(3)
+    assert torch.equal(found, model(x) * 2)
+    assert set(tenon_torch.counters.fallbacks) == {"aten.native_dropout.default"}

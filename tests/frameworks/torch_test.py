@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+"""The Python package `tenon-torch`: its wheel is built and installed into an environment with PyTorch, and its tests run on Tenon's
+devices.
+
+    torch_test.py BUILD [--full]     --full: every op of PyTorch's database, and the models on template and gpu-sim too
+
+Prints PASS, FAIL and SKIP lines. Without PyTorch for this Python on the index, all is skipped."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+from on_devices import ROOT, has_environment, pytest
+
+PACKAGE = ROOT / "frameworks/torch"
+TYPES = ("float32", "bfloat16", "int64", "bool")
+
+
+def test_every_op() -> None:
+    for dtype in TYPES:
+        done = subprocess.run([PACKAGE / ".venv/bin/python", PACKAGE / "opinfo", "--dtype", dtype, "--samples", "5"], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={**os.environ, "TENON_DEVICE": "cpu"})
+        lines = done.stdout.strip().splitlines() or ["nothing was printed"]
+        print(f"{'PASS' if done.returncode == 0 else 'FAIL'} opinfo {lines[-1]}")
+        for line in lines[:-1] if done.returncode else []:
+            print(f"  {line}")
+
+
+def main() -> int:
+    build = pathlib.Path(sys.argv[1]).resolve()
+    status = has_environment(PACKAGE, build)
+    if status is not None:
+        return status
+    full = "--full" in sys.argv
+    pytest(PACKAGE, "cpu", "cpu")
+    pytest(PACKAGE, "template", "template", "-k", "five_steps or memory_orders or dropout or exported_program")
+    if full:
+        pytest(PACKAGE, "gpu-sim", "gpu-sim", "-k", "five_steps or memory_orders or dropout or exported_program")
+        test_every_op()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
