@@ -54,6 +54,7 @@ ALLOWED = {
     "conformance": "core hlo backends frameworks/pjrt/c_api",
     "frameworks/pjrt": "core hlo backends frameworks/pjrt/c_api",
     "frameworks/python": "frameworks/pjrt/c_api",
+    "frameworks/torch": "",
     "tools": "core hlo backends conformance",
     "fuzz": "core hlo",
     "bench": "core hlo backends",

@@ -35,6 +35,8 @@ struct BoundClient {
 
 NB_MODULE(_native, m) {
   m.doc() = "Handles of a PJRT plug-in; the package tenon wraps them.";
+  // Frameworks keep arrays and programs in caches of their own until the process ends.
+  nb::set_leak_warnings(false);
   nb::register_exception_translator(translate);
 
   nb::class_<ClientDevice>(m, "Device", "A device of a client.")

@@ -166,6 +166,52 @@ def _embedding_bag_weights_backward(gradient, weight, indices, offsets, bag, mod
     return each if padding_idx < 0 else torch.where(indices == padding_idx, 0, each)
 
 
+# --- cells of recurrent layers: off the CPU nn.LSTM and nn.GRU take these ops. The workspace has what the gradients need.
+
+
+def _lstm_cell(input_gates, hidden_gates, state, input_bias=None, hidden_bias=None):
+    gates = input_gates + hidden_gates
+    if input_bias is not None:
+        gates = gates + input_bias + hidden_bias
+    enter, forget, candidate, leave = gates.chunk(4, 1)
+    enter, forget, leave, candidate = torch.sigmoid(enter), torch.sigmoid(forget), torch.sigmoid(leave), torch.tanh(candidate)
+    new = forget * state + enter * candidate
+    return leave * torch.tanh(new), new, torch.cat([enter, forget, candidate, leave], 1)
+
+
+def _lstm_cell_backward(by_hidden, by_state, state, new, workspace, has_bias):
+    if by_hidden is None and by_state is None:
+        return None, None, None
+    enter, forget, candidate, leave = workspace.chunk(4, 1)
+    squashed = torch.tanh(new)
+    by_hidden = torch.zeros_like(new) if by_hidden is None else by_hidden
+    by_new = by_hidden * leave * (1 - squashed * squashed)
+    by_new = by_new if by_state is None else by_new + by_state
+    gates = torch.cat([by_new * candidate * enter * (1 - enter), by_new * state * forget * (1 - forget),
+                       by_new * enter * (1 - candidate * candidate), by_hidden * squashed * leave * (1 - leave)], 1)
+    return gates, by_new * forget, gates.sum(0) if has_bias else None
+
+
+def _gru_cell(input_gates, hidden_gates, state, input_bias=None, hidden_bias=None):
+    if input_bias is not None:
+        input_gates, hidden_gates = input_gates + input_bias, hidden_gates + hidden_bias
+    (ir, iz, new), (hr, hz, hidden) = input_gates.chunk(3, 1), hidden_gates.chunk(3, 1)
+    reset, update = torch.sigmoid(ir + hr), torch.sigmoid(iz + hz)
+    candidate = torch.tanh(new + reset * hidden)
+    return candidate + update * (state - candidate), torch.cat([reset, update, candidate, state, hidden], 1)
+
+
+def _gru_cell_backward(gradient, workspace, has_bias):
+    reset, update, candidate, state, hidden = workspace.chunk(5, 1)
+    by_update = gradient * (state - candidate) * update * (1 - update)
+    by_candidate = gradient * (1 - update) * (1 - candidate * candidate)
+    by_reset = by_candidate * hidden * reset * (1 - reset)
+    by_input = torch.cat([by_reset, by_update, by_candidate], 1)
+    by_hidden = torch.cat([by_reset, by_update, by_candidate * reset], 1)
+    biases = (by_input.sum(0), by_hidden.sum(0)) if has_bias else (None, None)
+    return by_input, by_hidden, gradient * update, *biases
+
+
 # --- samplers: for the short floats PyTorch computes in f32
 
 
@@ -175,6 +221,10 @@ def _grid_sampler_2d(x, grid, *modes):
 
 
 _OURS = {
+    aten._thnn_fused_lstm_cell.default: _lstm_cell,
+    aten._thnn_fused_lstm_cell_backward_impl.default: _lstm_cell_backward,
+    aten._thnn_fused_gru_cell.default: _gru_cell,
+    aten._thnn_fused_gru_cell_backward.default: _gru_cell_backward,
     aten.grid_sampler_2d.default: _grid_sampler_2d,
     aten._cdist_forward.default: _cdist_forward,
     aten._cdist_backward.default: _cdist_backward,

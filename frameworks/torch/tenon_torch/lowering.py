@@ -14,7 +14,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from .builder import Builder, Value
-from .table import TABLE, Unsupported
+from .table import Unsupported, lowering_of
 from .types import NAMES, tensor_type
 
 _MOST_WRITTEN = 64  # Elements of a constant that is written into the text; larger ones are arguments.
@@ -34,22 +34,26 @@ class Result(NamedTuple):
 
     Attributes:
         place: the number of the program's result, which lies in memory in the order `permutation` of its dimensions.
+        made: shape and strides of the tensor, if it is one of torch.device("tenon").
         argument: the number of an argument of the graph that is handed on, as a view by `view` if that is set.
         number: an int, float or bool.
     """
 
     place: int | None = None
     permutation: tuple[int, ...] | None = None
+    made: Spec | None = None
     argument: int | None = None
     view: Spec | None = None
     number: Any = None
 
 
 class Argument(NamedTuple):
-    """An argument of the program: the graph's argument of this number, its dimensions in the order in which they lie in memory."""
+    """An argument of the program: the graph's argument of this number, its dimensions in the order in which they lie in memory; and
+    whether it is a tensor of torch.device("tenon")."""
 
     place: int
     permutation: tuple[int, ...] | None
+    on_device: bool = False
 
 
 @dataclasses.dataclass
@@ -142,6 +146,14 @@ def memory_order(spec: Spec) -> tuple[int, ...] | None:
     return None if long == sorted(long) else tuple(order)
 
 
+def dense(spec: Spec) -> Spec:
+    """As a result is made: its elements one after another in the order of its strides, or row-major if they leave gaps."""
+    order, stride, step = memory_order(spec), [0] * len(spec.shape), 1
+    for d in reversed(order or range(len(spec.shape))):
+        stride[d], step = step, step * max(1, spec.shape[d])
+    return Spec(spec.shape, spec.dtype, tuple(stride))
+
+
 _VIEWS = {getattr(getattr(torch.ops.aten, name), overload) for name, overload in (
     ("view", "default"), ("permute", "default"), ("expand", "default"), ("unsqueeze", "default"), ("squeeze", "default"), ("squeeze", "dim"),
     ("squeeze", "dims"), ("transpose", "int"), ("t", "default"), ("alias", "default"), ("detach", "default"), ("slice", "Tensor"),
@@ -179,7 +191,7 @@ class _Lowering:
         shape = tuple(spec.shape[d] for d in order) if order else spec.shape
         parameter = Value(f"%arg{len(self.parameters)}", shape, spec.dtype)
         self.parameters.append(parameter)
-        self.arguments.append(Argument(self.places[node], order))
+        self.arguments.append(Argument(self.places[node], order, meta.device.type == "tenon"))
         return self.builder.transpose(parameter, [order.index(d) for d in range(len(order))]) if order else parameter
 
     def attribute(self, node: Node) -> Any:
@@ -217,7 +229,7 @@ class _Lowering:
             return self.shapes.number(meta)
         if node.target is operator.getitem:
             return self.values[node.args[0]][node.args[1]]
-        function = TABLE.get(node.target)
+        function = lowering_of(node.target)
         if function is None:
             raise Unsupported("has no lowering")
         self.builder.out = self.shapes.out(meta)
@@ -315,7 +327,8 @@ class _Lowering:
             return Result(argument=self.places[source], view=None if same else spec)
         order = memory_order(spec)
         returned.append(self.builder.transpose(value, order) if order else value)
-        return Result(place=len(returned) - 1, permutation=tuple(order.index(d) for d in range(len(order))) if order else None)
+        back = tuple(order.index(d) for d in range(len(order))) if order else None
+        return Result(place=len(returned) - 1, permutation=back, made=dense(spec) if node.meta["val"].device.type == "tenon" else None)
 
 
 def _module_name(module: GraphModule) -> str:

@@ -1,6 +1,7 @@
 """Compiled graphs: programs by the shapes of a call, and what PyTorch runs between them."""
 
 import collections
+import functools
 import logging
 import threading
 
@@ -11,12 +12,20 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 
 import tenon
 
-from .counters import counters, lock
+from .counting import counters, lock
 from .lowering import Lowered, Spec, bindings_of, lower, placeholders
 from .options import Options
 from .table import Unsupported
 
 log = logging.getLogger("tenon_torch")
+
+
+@functools.cache
+def storage():
+    """Tensors of torch.device("tenon")."""
+    from .device import storage as module
+
+    return module
 
 
 def _laid_out(tensor: torch.Tensor, spec: Spec) -> torch.Tensor:
@@ -31,15 +40,16 @@ class Program:
 
     def __init__(self, lowered: Lowered, specs: list[Spec | None], options: Options):
         self._lowered, self._specs = lowered, specs
+        self._mutations = lowered.mutations
+        self._plain = all(argument.permutation is None and not argument.on_device for argument in lowered.arguments)
+        self._on_device = any(each.on_device for each in lowered.arguments) or any(each.made is not None for each in lowered.results)
         self.text = lowered.text
         self._executable = None
         if lowered.returned:  # Otherwise all that there is to do is to hand arguments on.
-            client = tenon.client(options.device)
+            client = storage().client() if self._on_device else tenon.client(options.device)
             self._executable = client.compile(lowered.text, strict=options.strict, native_math=options.native_math)
             with lock:
                 counters.programs += 1
-        self._mutations = lowered.mutations
-        self._plain = all(argument.permutation is None for argument in lowered.arguments)
 
     def __call__(self, arguments) -> list:
         """Runs it with the graph's arguments; returns the graph's results."""
@@ -49,20 +59,39 @@ class Program:
         if self._plain:
             given = [arguments[each.place] for each in lowered.arguments]
         else:
-            given = [arguments[each.place] if each.permutation is None else arguments[each.place].permute(each.permutation)
-                     for each in lowered.arguments]
+            given = [self._argument(arguments[each.place], each) for each in lowered.arguments]
         given += lowered.constants
         if lowered.has_seed:
             given.append(torch.empty(2, dtype=torch.int64).random_())
-        returned = self._executable.run(given, like=torch.Tensor)
+        returned = self._executable.run(given) if self._on_device else self._executable.run(given, like=torch.Tensor)
         if self._mutations:
-            torch._foreach_copy_([arguments[argument] for argument, _ in self._mutations], [returned[place] for _, place in self._mutations])
+            self._change(arguments, returned)
         counters.calls += 1
         return [self._result(each, arguments, returned) for each in lowered.results]
+
+    def _argument(self, tensor, argument):
+        if argument.on_device:
+            return storage().read(tensor, argument.permutation)
+        return tensor if argument.permutation is None else tensor.permute(argument.permutation)
+
+    def _change(self, arguments, returned) -> None:
+        if self._on_device:
+            for argument, place in self._mutations:
+                target = arguments[argument]
+                if target.device.type == "tenon":
+                    storage().write(target, returned[place])
+                else:
+                    target.copy_(storage().to_host(returned[place]))
+        else:
+            torch._foreach_copy_([arguments[argument] for argument, _ in self._mutations], [returned[place] for _, place in self._mutations])
 
     def _result(self, result, arguments, returned):
         if result.place is not None:
             tensor = returned[result.place]
+            if result.made is not None:
+                return storage().made(result.made, tensor)
+            if self._on_device:
+                tensor = storage().to_host(tensor)
             return tensor if result.permutation is None else tensor.permute(result.permutation)
         if result.argument is not None:
             tensor, view = arguments[result.argument], result.view

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 
 import torch
+import torch._prims  # Registers the ops of torch.ops.prims.
 
 from .builder import Builder, Value
 
@@ -12,6 +13,8 @@ prims = torch.ops.prims
 
 Lowering = Callable[..., "Value | tuple[Value, ...]"]
 TABLE: dict[torch._ops.OpOverload, Lowering] = {}
+# Ops that PyTorch registers when a module of its own is imported, by their names.
+NAMED: dict[str, Lowering] = {}
 
 
 class Unsupported(Exception):
@@ -28,6 +31,11 @@ def lowers(*overloads: torch._ops.OpOverload) -> Callable[[Lowering], Lowering]:
         return function
 
     return enter
+
+
+def lowering_of(op) -> Lowering | None:
+    """The function that writes an op, if there is one."""
+    return TABLE.get(op) or NAMED.get(str(op))
 
 
 def overloads(packet, *names: str) -> list[torch._ops.OpOverload]:

@@ -10,6 +10,10 @@ import tenon_torch
 torch.set_num_threads(1)
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "left_to_the_cpu: ops of the device may run on the CPU")
+
+
 @pytest.fixture
 def device() -> str:
     return os.environ.get("TENON_DEVICE", "cpu")

@@ -49,7 +49,7 @@ class Attention(nn.Module):
 
     def forward(self, tokens):
         batch, length = tokens.shape
-        x = self.tokens(tokens) + self.places(torch.arange(length))
+        x = self.tokens(tokens) + self.places(torch.arange(length, device=tokens.device))
         q, k, v = (part.view(batch, length, 4, 8).transpose(1, 2) for part in self.split(self.norms[0](x)).split(32, 2))
         mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.join(mixed.transpose(1, 2).reshape(batch, length, 32))

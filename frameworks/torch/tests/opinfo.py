@@ -20,7 +20,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree as pytree
 
 import tenon_torch
-from tenon_torch.backend import compiler
+from tenon_torch.compiler import compiler
 from tenon_torch.decompositions import decompositions
 
 # What cannot be compared: memory that nothing was written to, other devices, layouts without strides.

@@ -10,7 +10,7 @@ from torch import nn
 
 import tenon
 import tenon_torch
-from tenon_torch.export import text_of
+from tenon_torch.exporting import text_of
 
 
 def test_found_by_name():

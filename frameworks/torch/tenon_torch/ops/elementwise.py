@@ -5,7 +5,7 @@ import math
 import torch
 
 from ..builder import Builder, Value
-from ..table import TABLE, Unsupported, aten, is_number, lowers, overloads, prims, promoted, result_type, wide
+from ..table import NAMED, TABLE, Unsupported, aten, is_number, lowers, overloads, prims, promoted, result_type, wide
 from ..types import REAL_OF
 
 # --- two operands, one op of StableHLO
@@ -65,10 +65,12 @@ def shift_right(b: Builder, x, y) -> Value:
     return b.op("shift_right_arithmetic" if x.dtype.is_signed else "shift_right_logical", x, y)
 
 
-@lowers(prims.fma.default)
 def multiply_add(b: Builder, x, y, z) -> Value:
     x, y = _operands(b, x, y)
     return b.add(b.multiply(x, y), promoted(b, z, b.out.dtype))
+
+
+NAMED["prims.fma.default"] = multiply_add
 
 
 def _logical(name: str):

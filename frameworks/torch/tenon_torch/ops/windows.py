@@ -245,3 +245,29 @@ for _rank, _packets in ((2, (aten._adaptive_avg_pool2d, aten._adaptive_avg_pool2
                         (3, (aten._adaptive_avg_pool3d, aten._adaptive_avg_pool3d_backward))):
     lowers(_packets[0].default)(_adaptive(_rank))
     lowers(_packets[1].default)(_adaptive_backward(_rank))
+
+
+# --- gradients of interpolation: a matrix for each dimension, which PyTorch's own kernel for one dimension gives
+
+
+def _interpolating(kind, size: int, out: int, words) -> torch.Tensor:
+    """[out, size], from the rows of the identity."""
+    return kind(torch.eye(size)[None], [out], *words)[0].T
+
+
+def _interpolate_backward(kind, rank: int, corners: bool):
+    def lower(b: Builder, gradient: Value, output_size, input_size, *rest) -> Value:
+        words = list(rest[:1]) if corners else []
+        scales = list(rest[1:] if corners else rest) or [None] * rank
+        sizes, out = list(input_size)[-rank:], gradient.shape[-rank:]
+        matrices = [_interpolating(kind, n, o, [*words, scale]).T for n, o, scale in zip(sizes, out, scales)]
+        return b.convert(_by_matrices(b, b.convert(gradient, wide(gradient.dtype)), matrices), gradient.dtype)
+
+    return lower
+
+
+for _rank, _names in ((1, ("upsample_nearest1d_backward", "_upsample_nearest_exact1d_backward", "upsample_linear1d_backward")),
+                      (2, ("upsample_nearest2d_backward", "_upsample_nearest_exact2d_backward", "upsample_bilinear2d_backward")),
+                      (3, ("upsample_nearest3d_backward", "_upsample_nearest_exact3d_backward", "upsample_trilinear3d_backward"))):
+    for _name, _kind, _corners in zip(_names, (aten.upsample_nearest1d, aten._upsample_nearest_exact1d, aten.upsample_linear1d), (False, False, True)):
+        lowers(*overloads(getattr(aten, _name), "default"))(_interpolate_backward(_kind.default, _rank, _corners))

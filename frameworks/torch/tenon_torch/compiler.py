@@ -8,7 +8,7 @@ import torch
 from functorch.compile import min_cut_rematerialization_partition
 from torch._dynamo.backends.common import aot_autograd
 
-from .counters import counters, lock
+from .counting import counters, lock
 from .decompositions import decompositions
 from .options import Options
 from .program import Graph

@@ -1,0 +1,327 @@
+"""Ops on tensors of the device, one at a time: each becomes a program, which is kept by the op, its shapes and its other arguments.
+
+What has no lowering runs on the CPU: its tensors go there and back. `tenon_torch.counters` counts that by name, and
+TENON_TORCH_FALLBACK=error makes an error of it.
+"""
+
+import collections
+import dataclasses
+import os
+from typing import Any
+
+import torch
+from torch._subclasses import FakeTensorMode
+from torch.func import functionalize
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils import _pytree as pytree
+
+from ..counting import counters, lock
+from ..decompositions import decompositions
+from ..lowering import Result, Spec, dense, lower
+from ..table import Unsupported, aten
+from . import storage
+
+MOST_PROGRAMS = int(os.environ.get("TENON_TORCH_EAGER_PROGRAMS", "4096"))
+_INSTEAD = {aten.convolution_overrideable.default: lambda *a: aten.convolution.default(*a)}
+
+
+def _convolution_backward(gradient, x, weight, stride, padding, dilation, transposed, output_padding, groups, mask):
+    return aten.convolution_backward.default(gradient, x, weight, [weight.shape[1] * groups if transposed else weight.shape[0]] if mask[2] else None,
+                                             stride, padding, dilation, transposed, output_padding, groups, mask)
+
+
+_INSTEAD[aten.convolution_backward_overrideable.default] = _convolution_backward
+
+
+def _running_extreme(op):
+    def write(x, values, places, dim) -> None:
+        found = op(x, dim)
+        values.copy_(found[0])
+        places.copy_(found[1])
+
+    return write
+
+
+_INSTEAD[aten._cummax_helper.default] = _running_extreme(aten.cummax.default)
+_INSTEAD[aten._cummin_helper.default] = _running_extreme(aten.cummin.default)
+
+
+@dataclasses.dataclass
+class _Kept:
+    """An op as a program.
+
+    Attributes:
+        arguments: for each argument of the program the tensor's number and the order of its dimensions.
+        outputs: for each result of the op: a Spec to make, or the number of the tensor that it is, or None.
+        written: the number of each tensor that is changed, its new shape, and the result of the program with its new elements.
+        views: for each result that is a view: the tensor's number and the Spec.
+    """
+
+    executable: Any
+    arguments: list
+    constants: list
+    has_seed: bool
+    outputs: list
+    written: list
+    structure: Any
+
+
+_programs: "collections.OrderedDict[Any, _Kept | Unsupported]" = collections.OrderedDict()
+
+
+def _writes(op) -> list[bool]:
+    return [each.alias_info is not None and each.alias_info.is_write for each in op._schema.arguments]
+
+
+def _hashable(value):
+    if isinstance(value, torch.Generator):
+        return torch.Generator
+    if isinstance(value, (list, tuple)):
+        return tuple(_hashable(each) for each in value)
+    if isinstance(value, float):
+        return (value, str(value))  # 0.0 and -0.0, 1 and 1.0 are different.
+    return (type(value), value)
+
+
+def dispatch(op, *arguments, **words):
+    """The kernel of every op that has no other for the device."""
+    flat, structure = pytree.tree_flatten((arguments, words))
+    generator = next((each for each in flat if isinstance(each, torch.Generator)), None)
+    tensors = [each for each in flat if isinstance(each, torch.Tensor)]
+    key = (op, structure, tuple(storage.spec_of(each)[:3] + (each.device.type,) if isinstance(each, torch.Tensor) else _hashable(each) for each in flat),
+           torch.get_default_dtype())
+    with lock:
+        kept = _programs.get(key)
+    if kept is None:
+        try:
+            kept = _compile(op, flat, structure)
+        except Unsupported as error:
+            kept = error
+        with lock:
+            _programs[key] = kept
+            while len(_programs) > MOST_PROGRAMS:
+                _programs.popitem(last=False)
+                counters.evicted += 1
+    if isinstance(kept, Unsupported):
+        return _on_cpu(op, kept, arguments, words)
+    return _run(kept, tensors, generator)
+
+
+def _fake(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
+
+
+def _compile(op, flat, structure) -> _Kept:
+    if op.is_view:
+        return _view(op, flat, structure)
+    places = [i for i, each in enumerate(flat) if isinstance(each, torch.Tensor)]
+    schema = op._schema
+    # Which tensors the op changes: its arguments by position and by name.
+    names = [each.name for each in schema.arguments]
+    changed: set[int] = set()
+    sample_arguments, sample_words = pytree.tree_unflatten(list(range(len(flat))), structure)
+    for i, write in enumerate(_writes(op)):
+        if write:
+            given = sample_arguments[i] if i < len(sample_arguments) else sample_words.get(names[i])
+            changed.update(places.index(each) for each in pytree.tree_leaves(given) if each in places)
+    function = _INSTEAD.get(op, op)
+    described: dict[str, Any] = {}
+
+    def traced(*tensors):
+        filled = [None if isinstance(each, torch.Generator) else each for each in flat]
+        own = [each.clone() if i in changed else each for i, each in enumerate(tensors)]
+        for place, tensor in zip(places, own):
+            filled[place] = tensor
+        arguments, words = pytree.tree_unflatten(filled, structure)
+        for name in ("device", "pin_memory"):
+            words.pop(name, None)
+        result = function(*arguments, **words)
+        leaves, described["structure"] = pytree.tree_flatten(result)
+        aliases = [next((i for i in changed if own[i] is each), None) for each in leaves]
+        if op._schema.is_mutable and all(each is None for each in aliases):  # Functional wrappers hide the identity.
+            aliases = _aliases(schema, leaves, changed, places, sample_arguments, sample_words, names)
+        described["aliases"] = aliases
+        fresh = [each for each, alias in zip(leaves, aliases) if alias is None and isinstance(each, torch.Tensor)]
+        described["kinds"] = ["alias" if alias is not None else "fresh" if isinstance(each, torch.Tensor) else ("value", each)
+                              for each, alias in zip(leaves, aliases)]
+        return fresh + [own[i] for i in sorted(changed)]
+
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        fakes = [_fake(flat[i]) for i in places]
+    try:
+        module = make_fx(functionalize(traced, remove="mutations_and_views"), decomposition_table=decompositions(), tracing_mode="fake")(*fakes)
+    except (RuntimeError, NotImplementedError, TypeError, AssertionError, AttributeError, ValueError) as error:
+        if isinstance(error, (ValueError, IndexError)) or "must" in str(error) or "expected" in str(error).lower() and not isinstance(error, NotImplementedError):
+            raise
+        raise Unsupported(f"cannot be traced: {type(error).__name__}: {str(error).splitlines()[0][:120] if str(error) else ''}") from None
+    module.graph.eliminate_dead_code()
+    lowered = lower(module, random=True)
+    if lowered.refused:
+        raise Unsupported("; ".join(f"{name}: {why}" for name, why in sorted(set(lowered.refused.values()))))
+    return _keep(lowered, module, described, sorted(changed), places)
+
+
+def _aliases(schema, leaves, changed, places, arguments, words, names):
+    """Which argument each result is, by the schema."""
+    found = []
+    for i in range(len(leaves)):  # None is a leaf too, of ops without results.
+        result = schema.returns[i] if i < len(schema.returns) else None
+        alias = None
+        if result is not None and result.alias_info is not None:
+            for k, argument in enumerate(schema.arguments):
+                if argument.alias_info is not None and argument.alias_info.is_write and argument.alias_info.before_set == result.alias_info.before_set:
+                    given = arguments[k] if k < len(arguments) else words.get(names[k])
+                    alias = places.index(given)
+        found.append(alias)
+    return found
+
+
+def _keep(lowered, module, described, changed, places) -> _Kept:
+    output = next(node for node in module.graph.nodes if node.op == "output").args[0]
+    specs = [dense(Spec(tuple(node.meta["val"].shape), node.meta["val"].dtype, tuple(node.meta["val"].stride()))) for node in output]
+    results, count = lowered.results, len(output) - len(changed)
+    written = [(number, specs[count + i], results[count + i]) for i, number in enumerate(changed)]
+    outputs, fresh = [], iter(zip(specs, results))
+    for kind, alias in zip(described["kinds"], described["aliases"]):
+        if kind == "fresh":
+            outputs.append(("fresh", *next(fresh)))
+        else:
+            outputs.append(("tensor", alias) if kind == "alias" else kind)
+    executable = storage.client().compile(lowered.text) if lowered.returned else None
+    with lock:
+        counters.programs += executable is not None
+    return _Kept(executable, lowered.arguments, [storage.from_host(each) for each in lowered.constants], lowered.has_seed, outputs, written,
+                 described["structure"])
+
+
+def _view(op, flat, structure) -> _Kept:
+    """A view that PyTorch has no common kernel for: where it lies, by a fake tensor."""
+    places = [i for i, each in enumerate(flat) if isinstance(each, torch.Tensor)]
+    with FakeTensorMode():
+        fakes = [_fake(flat[i]) for i in places]
+        filled = list(flat)
+        for place, tensor in zip(places, fakes):
+            filled[place] = tensor
+        arguments, words = pytree.tree_unflatten(filled, structure)
+        leaves, shape = pytree.tree_flatten(op(*arguments, **words))
+    outputs = [("view", 0, Spec(tuple(each.shape), each.dtype, tuple(each.stride()), each.storage_offset())) for each in leaves]
+    return _Kept(None, [], [], False, outputs, [], shape)
+
+
+def _argument(tensor: torch.Tensor, order):
+    if tensor.device.type == "tenon":
+        return storage.read(tensor, order)
+    return tensor.detach().permute(order).contiguous() if order else tensor.detach().contiguous()
+
+
+def _run(kept: _Kept, tensors: list[torch.Tensor], generator: torch.Generator | None):
+    returned = []
+    if kept.executable is not None:
+        given = [_argument(tensors[each.place], each.permutation) for each in kept.arguments] + kept.constants
+        if kept.has_seed:
+            given.append(torch.empty(2, dtype=torch.int64).random_(generator=generator))
+        returned = kept.executable.run(given)
+        counters.calls += 1
+
+    def array_of(spec: Spec, result: Result):
+        """The program's result, or an argument that the op hands on."""
+        if result.place is not None:
+            return returned[result.place]
+        order = storage.memory_order(spec)
+        source = tensors[result.argument]
+        if result.view is not None:
+            source = source.as_strided(result.view.shape, result.view.stride, source.storage_offset() + result.view.offset)
+        return _argument(source, order) if source.device.type == "tenon" else storage.from_host(_argument(source, order))
+
+    arrays = [(number, spec, array_of(spec, result)) for number, spec, result in kept.written]
+    outputs = []
+    for kind, *rest in kept.outputs:
+        if kind == "fresh":
+            outputs.append(storage.made(rest[0], array_of(*rest)))
+        elif kind == "tensor":
+            outputs.append(tensors[rest[0]])
+        elif kind == "view":
+            base, spec = tensors[rest[0]], rest[1]
+            outputs.append(base.as_strided(spec.shape, spec.stride, base.storage_offset() + spec.offset))
+        else:
+            outputs.append(rest[0])
+    for number, spec, array in arrays:
+        tensor = tensors[number]
+        if tuple(tensor.shape) != spec.shape:
+            tensor.resize_(spec.shape)
+        storage.write(tensor, array, storage.memory_order(spec))
+    return pytree.tree_unflatten(outputs, kept.structure)
+
+
+# --- the CPU
+
+
+def _on_cpu(op, reason: Unsupported, arguments, words):
+    name = str(op)
+    if os.environ.get("TENON_TORCH_FALLBACK") == "error":
+        raise Unsupported(f"PyTorch would have to run {name} on the CPU: {reason}")
+    with lock:
+        if name not in counters.fallbacks:
+            counters.fallbacks[name] += 1
+            counters.reasons[name] = str(reason)
+        counters.fallback_calls[name] += 1
+    pairs = []
+
+    def down(each):
+        if isinstance(each, torch.Tensor) and each.device.type == "tenon":
+            copy = each.cpu()
+            pairs.append((each, copy))
+            return copy
+        return torch.device("cpu") if isinstance(each, torch.device) else each
+
+    given, named = pytree.tree_map(down, (arguments, words))
+    result = op(*given, **named)
+    back = {id(copy): own for own, copy in pairs}
+    if op._schema.is_mutable:
+        for i, write in enumerate(_writes(op)):
+            name = op._schema.arguments[i].name
+            for each in pytree.tree_leaves(given[i] if i < len(given) else named.get(name)) if write else ():
+                if id(each) in back:
+                    own = back[id(each)]
+                    if own.shape != each.shape:
+                        own.resize_(each.shape)
+                    own.copy_(each)
+
+    def up(each):
+        if not isinstance(each, torch.Tensor):
+            return each
+        return back[id(each)] if id(each) in back else each.to("tenon")
+
+    return pytree.tree_map(up, result)
+
+
+# --- copies
+
+
+def copy_from(source: torch.Tensor, target: torch.Tensor, non_blocking=False) -> torch.Tensor:
+    if source.device.type == "cpu":
+        order = storage.order_of(target)
+        value = source.detach().to(target.dtype).expand(target.shape)
+        value = value.permute(order) if order else value
+        storage.write(target, storage.from_host(value), order)
+    elif target.device.type == "cpu":
+        target.copy_(storage.to_host(storage.read(source)))
+    elif source.dtype == target.dtype and source.shape == target.shape:
+        order = storage.order_of(target)
+        storage.write(target, storage.read(source, order), order)
+    else:
+        order = storage.order_of(target)
+        value = dispatch(aten._to_copy.default, source, dtype=target.dtype) if source.dtype != target.dtype else source
+        storage.write(target, storage.read(value.expand(target.shape), order), order)
+    return target
+
+
+def copy_from_and_resize(source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    if source.shape != target.shape:
+        target.resize_(source.shape)
+    return copy_from(source, target)
+
+
+def local_scalar_dense(tensor: torch.Tensor):
+    return storage.to_host(storage.read(tensor)).item()
+

@@ -1,0 +1,182 @@
+"""Tensors of the device and the arrays that their storages hold.
+
+A storage holds one `tenon.Array`: what was last written as its whole contents, row-major, of any shape and type; or nothing, which reads
+as zeros. A tensor that is that array as it lies is read without work; another view of the storage is read by a small program, and
+written by one that makes the storage's next array. Programs are kept by shapes.
+"""
+
+import functools
+import math
+import os
+
+import torch
+
+import tenon
+
+from .. import _device
+from ..builder import Builder, Value
+from ..lowering import Spec, memory_order
+from ..ops import shapes
+from ..types import NAMES, tensor_type
+
+_BY_NAME = {str(dtype).removeprefix("torch."): dtype for dtype in NAMES}
+
+
+@functools.cache
+def client() -> tenon.Client:
+    """The client of Tenon's device that the device is: TENON_DEVICE."""
+    return tenon.client(os.environ.get("TENON_DEVICE") or "cpu")
+
+
+def spec_of(tensor: torch.Tensor) -> Spec:
+    return Spec(tuple(tensor.shape), tensor.dtype, tuple(tensor.stride()), tensor.storage_offset())
+
+
+def dtype_of(array: tenon.Array) -> torch.dtype:
+    return _BY_NAME[array.dtype.name]
+
+
+def _ordered(spec: Spec, order) -> tuple[int, ...]:
+    return tuple(spec.shape[d] for d in order) if order else spec.shape
+
+
+def _fills(spec: Spec, order, bytes: int) -> bool:
+    """Whether a tensor is its storage's whole contents, in the order of its memory."""
+    if spec.offset or math.prod(spec.shape) * spec.dtype.itemsize != bytes:
+        return False
+    expected = 1
+    for d in reversed(order or range(len(spec.shape))):
+        if spec.shape[d] != 1 and spec.stride[d] != expected:
+            return False
+        expected *= spec.shape[d]
+    return True
+
+
+def _program(body, parameters: list[Value]) -> tenon.Executable:
+    """A program of one result that `body` writes."""
+    builder = Builder()
+    result = body(builder)
+    head = ", ".join(f"{p.name}: {p.type}" for p in parameters)
+    text = "\n".join([f"func.func @main({head}) -> {result.type} {{", *builder.lines, f"func.return {result.name} : {result.type}", "}", ""])
+    return client().compile(text)
+
+
+def _flat(b: Builder, x: Value, dtype: torch.dtype, count: int) -> Value:
+    """An array as `count` elements of another type: its bytes, and zeros behind them."""
+    if x.dtype != dtype:
+        if torch.bool in (x.dtype, dtype):
+            x = b.convert(x, torch.uint8) if x.dtype == torch.bool else x
+            target = torch.uint8 if dtype == torch.bool else dtype
+        else:
+            target = dtype
+        x = b.reshape(x, (x.count,))
+        if x.dtype.itemsize > target.itemsize:
+            ratio = x.dtype.itemsize // target.itemsize
+            x = b.op("bitcast_convert", x, shape=(x.count, ratio), dtype=target)
+        elif x.dtype.itemsize < target.itemsize:
+            ratio = target.itemsize // x.dtype.itemsize
+            x = b.narrow(x, 0, 0, x.count // ratio * ratio)
+            x = b.op("bitcast_convert", b.reshape(x, (x.count // ratio, ratio)), shape=(x.count // ratio,), dtype=target)
+        elif x.dtype != target:
+            x = b.op("bitcast_convert", x, dtype=target)
+        x = b.convert(b.reshape(x, (x.count,)), dtype)
+    x = b.reshape(x, (x.count,))
+    if x.count < count:
+        x = b.pad(x, b.constant(0, dtype), [0], [count - x.count])
+    return b.narrow(x, 0, 0, count)
+
+
+@functools.lru_cache(4096)
+def _reader(held: tuple, spec: Spec, order, bytes: int) -> tenon.Executable:
+    x = Value("%x", held[1], held[0])
+
+    def body(b: Builder) -> Value:
+        flat = _flat(b, x, spec.dtype, bytes // spec.dtype.itemsize)
+        value = shapes.as_strided(b, flat, spec.shape, spec.stride, spec.offset)
+        return b.transpose(value, order) if order else value
+
+    return _program(body, [x])
+
+
+@functools.lru_cache(4096)
+def _writer(held: tuple, spec: Spec, order, bytes: int) -> tenon.Executable:
+    x, y = Value("%x", held[1], held[0]), Value("%y", _ordered(spec, order), spec.dtype)
+
+    def body(b: Builder) -> Value:
+        flat = _flat(b, x, spec.dtype, bytes // spec.dtype.itemsize)
+        value = b.transpose(y, [order.index(d) for d in range(len(order))]) if order else y
+        return shapes.as_strided_scatter(b, flat, value, spec.shape, spec.stride, spec.offset)
+
+    return _program(body, [x, y])
+
+
+@functools.lru_cache(1024)
+def _zeros(shape: tuple[int, ...], dtype: torch.dtype) -> tenon.Array:
+    return client().array(torch.zeros(shape, dtype=dtype))
+
+
+def read(tensor: torch.Tensor, order=None) -> tenon.Array:
+    """The elements of a tensor of the device as an array, row-major in the order `order` of its dimensions."""
+    spec, bytes = spec_of(tensor), tensor.untyped_storage().nbytes()
+    array, wanted = _device.array_of(tensor), _ordered(spec, order)
+    if array is None or math.prod(spec.shape) == 0:
+        return _zeros(wanted, spec.dtype)
+    held = (dtype_of(array), array.shape)
+    if held == (spec.dtype, wanted) and _fills(spec, order, bytes):
+        return array
+    return _reader(held, spec, order, bytes).run([array])[0]
+
+
+def write(tensor: torch.Tensor, array: tenon.Array, order=None) -> None:
+    """Replaces the elements of a tensor by those of an array, row-major in the order `order` of the dimensions."""
+    spec, bytes = spec_of(tensor), tensor.untyped_storage().nbytes()
+    if math.prod(spec.shape) == 0:
+        return
+    if not _fills(spec, order, bytes):
+        before = _device.array_of(tensor)
+        if before is None:
+            before = _zeros((bytes // spec.dtype.itemsize,), spec.dtype)
+        array = _writer((dtype_of(before), before.shape), spec, order, bytes).run([before, array])[0]
+    _device.set_array(tensor, array)
+
+
+def made(spec: Spec, array: tenon.Array) -> torch.Tensor:
+    """A new tensor of the device with these strides, whose memory in the order of its strides is the array."""
+    tensor = torch.empty_strided(spec.shape, spec.stride, dtype=spec.dtype, device="tenon")
+    _device.set_array(tensor, array)
+    return tensor
+
+
+def order_of(tensor: torch.Tensor):
+    return memory_order(spec_of(tensor))
+
+
+def from_host(tensor: torch.Tensor) -> tenon.Array:
+    """A copy of a tensor of the CPU, row-major."""
+    return client().array(tensor.detach().contiguous())
+
+
+@functools.lru_cache(4096)
+def _identity(dtype: torch.dtype, shape: tuple[int, ...]) -> tenon.Executable:
+    kind = tensor_type(shape, dtype)
+    return client().compile(f"func.func @main(%x: {kind}) -> {kind} {{\nfunc.return %x : {kind}\n}}\n")
+
+
+def to_host(array: tenon.Array) -> torch.Tensor:
+    """A copy on the CPU."""
+    dtype = dtype_of(array)
+    if array.nbytes == 0:
+        return torch.empty(array.shape, dtype=dtype)
+    try:
+        return torch.from_dlpack(array).clone()
+    except BufferError:
+        import numpy
+
+        bits = {1: numpy.uint8, 2: numpy.int16, 4: numpy.int32, 8: numpy.int64, 16: numpy.complex128}[dtype.itemsize]
+        words = torch.from_numpy(numpy.array(array).view(bits))
+        return words.view(dtype) if array.shape else words.reshape(1).view(dtype).reshape(())
+
+
+def synchronize() -> None:
+    """The device works in order: what is done behind all of it is done last."""
+    _identity(torch.float32, ()).run([_zeros((), torch.float32)])[0].block_until_ready()
