@@ -1,5 +1,5 @@
-// frameworks/torch/: the Python package `tenon-torch`, a backend of torch.compile and a device of
-// PyTorch. frameworks/torch/src/: its extension module, the device for PyTorch's C++ side.
+// frameworks/torch/: the Python package `tenon-torch`, PyTorch on Tenon's devices.
+// frameworks/torch/src/: its extension module, the device for PyTorch's C++ side.
 //
 // Memory, guard, hooks, views, autocast; the ops are in Python (tenon_torch/device/eager.py).
 //
