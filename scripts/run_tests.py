@@ -3,7 +3,7 @@
 
 A group is a GoogleTest executable of the build, the golden tests (lit), or a Python script that
 prints lines "PASS name", "FAIL name: why" and "SKIP name: why". As many groups run at once as there
-are cores, those that take longest first. The last line printed is "N passed, N failed, N skipped";
+are cores, those that take longest first; the time of each is printed at the end. The last line printed is "N passed, N failed, N skipped";
 the exit status is 1 if anything failed.
 """
 
@@ -27,8 +27,11 @@ from dataclasses import dataclass, field
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIT = "/usr/lib/llvm-19/build/utils/lit/lit.py"
-# Groups of a minute and more, so that none of them is left alone at the end.
-LONGEST = ["fuzz_test", "graphs_test", "data", "jax_test", "guide_test", "new_backend_test", "nvrtc_test", "opencl_test", "math_test"]
+# Groups of half a minute and more, so that none of them is left alone at the end; those of a build that has run them are
+# known from what they took the last time.
+LONGEST = ["fuzz_test", "jax_test", "data", "new_backend_test", "opencl_test", "jax_samples_test", "conform_test", "graphs_test",
+           "nvrtc_test", "guide_test", "bits_test", "hlo_lower", "math_test", "python_test", "faults_test", "samples"]
+TIMES = "group_seconds.json"  # In the build folder.
 SHARDS = {"data": 8}  # Thousands of tests that compile programs.
 MOST_JOBS = 16
 KEPT_KERNELS_SECONDS = 14 * 24 * 3600
@@ -46,11 +49,13 @@ class Outcome:
     notes: list[str] = field(default_factory=list)
     absent: bool = False  # A prerequisite is missing.
     seconds: float = 0
+    processor_seconds: float = 0
     suites: dict[str, collections.Counter] = field(default_factory=dict)  # Those that report the steps that ran on a device.
 
     def add(self, other: "Outcome") -> None:
         self.passed += other.passed
         self.seconds += other.seconds
+        self.processor_seconds += other.processor_seconds
         self.failed += other.failed
         self.skipped += other.skipped
         self.notes += other.notes
@@ -91,6 +96,20 @@ class Children:
             self.running.add(child)
             return child
 
+    def wait(self, child: subprocess.Popen, timeout: float) -> None:
+        """Waits, and counts the processor's seconds of the child and of what it waited for to the thread."""
+        end = time.monotonic() + timeout
+        while child.returncode is None:
+            # Popen.wait() does not tell what the child used.
+            found, status, used = os.wait4(child.pid, os.WNOHANG)
+            if found:
+                child.returncode = os.waitstatus_to_exitcode(status)
+                USED.seconds = getattr(USED, "seconds", 0) + used.ru_utime + used.ru_stime
+            elif time.monotonic() > end:
+                raise subprocess.TimeoutExpired(child.args, timeout)
+            else:
+                time.sleep(0.02)
+
     def forget(self, child: subprocess.Popen) -> None:
         with self.lock:
             self.running.discard(child)
@@ -103,6 +122,7 @@ class Children:
 
 
 CHILDREN = Children()
+USED = threading.local()  # .seconds: of the processor, by children of this thread.
 
 
 def kill_group(child: subprocess.Popen) -> None:
@@ -117,7 +137,8 @@ def run(command: list[str], timeout: float, variables: dict[str, str] | None = N
     with tempfile.TemporaryDirectory(prefix="tenon-test-") as folder, tempfile.TemporaryFile() as output:
         child = CHILDREN.start(command, {"TMPDIR": folder, "TEST_TMPDIR": folder, **(variables or {})}, output.fileno())
         try:
-            status = child.wait(timeout)
+            CHILDREN.wait(child, timeout)
+            status = child.returncode
         except subprocess.TimeoutExpired:
             kill_group(child)
             child.wait()
@@ -221,19 +242,30 @@ def groups(build: pathlib.Path, full: bool) -> dict[str, list[Callable[[], Outco
     return found
 
 
-def run_groups(chosen: dict[str, list[Callable[[], Outcome]]], jobs: int) -> Outcome:
-    """Runs groups, `jobs` parts at once, and prints each group's counts when its last part has ended."""
+def taken_before(build: pathlib.Path) -> dict[str, float]:
+    """The seconds that each group took when it last ran in this build."""
+    try:
+        return json.loads((build / TIMES).read_text())
+    except (OSError, ValueError):
+        return {}
+
+
+def run_groups(chosen: dict[str, list[Callable[[], Outcome]]], jobs: int, before: dict[str, float]) -> dict[str, Outcome]:
+    """The outcome of each group; `jobs` parts run at once. Prints a group's counts when its last part has ended."""
     def timed(part: Callable[[], Outcome]) -> Outcome:
         start = time.monotonic()
+        USED.seconds = 0
         try:
             outcome = part()
         except Exception:  # A group that cannot be run fails; the others go on.
             outcome = Outcome(failed=1, notes=[traceback.format_exc()])
         outcome.seconds = time.monotonic() - start
+        outcome.processor_seconds = USED.seconds
         return outcome
 
-    order = sorted(chosen, key=lambda name: LONGEST.index(name) if name in LONGEST else len(LONGEST))
-    total = Outcome()
+    unknown = {name: 1e6 - i for i, name in enumerate(LONGEST)}
+    order = sorted(chosen, key=lambda name: -before.get(name, unknown.get(name, 0)))
+    outcomes: dict[str, Outcome] = {}
     pool = concurrent.futures.ThreadPoolExecutor(jobs)
     try:
         ends = {pool.submit(timed, part): name for name in order for part in chosen[name]}
@@ -243,18 +275,26 @@ def run_groups(chosen: dict[str, list[Callable[[], Outcome]]], jobs: int) -> Out
             parts[name].append(end.result())
             if len(parts[name]) < len(chosen[name]):
                 continue
-            outcome = merge(parts[name])
+            outcome = outcomes[name] = merge(parts[name])
             for note in outcome.notes + outcome.suite_lines():
                 print("  " + note.replace("\n", "\n  "))
             print(f"{name}: {outcome.passed} passed, {outcome.failed} failed, {outcome.skipped} skipped"
                   f" ({outcome.seconds:.1f} s)", flush=True)
-            total.add(outcome)
     finally:
         # On an interrupt: nothing that waits is begun, and what runs is killed with what it started.
         pool.shutdown(wait=False, cancel_futures=True)
         if sys.exc_info()[0] is not None:
             CHILDREN.end()
-    return total
+    return outcomes
+
+
+def print_times(outcomes: dict[str, Outcome]) -> None:
+    """A line a group, longest first: what the next to shorten is."""
+    print("seconds, and those of the processor, of each group:")
+    for name, outcome in sorted(outcomes.items(), key=lambda item: -item[1].seconds):
+        print(f"{outcome.seconds:8.1f} {outcome.processor_seconds:8.1f}  {name}")
+    print(f"{sum(each.seconds for each in outcomes.values()):8.1f} "
+          f"{sum(each.processor_seconds for each in outcomes.values()):8.1f}  all")
 
 
 def available_cores() -> int:
@@ -300,6 +340,8 @@ def main() -> int:
     arguments = parser.parse_args()
     build = pathlib.Path(arguments.build).resolve()
     os.environ["TENON_BUILD"] = str(build)
+    if arguments.full:
+        os.environ["TENON_FULL"] = "1"  # For tests in C++.
     keep_compiled_kernels(build / "cc_cache")
     available = groups(build, arguments.full)
     if arguments.list:
@@ -317,8 +359,13 @@ def main() -> int:
     jobs = max(1, arguments.jobs)
     chosen = {name: available[name] for name in arguments.names or available}
     last = {name: chosen.pop(name) for name in LAST_AND_ALONE if arguments.full and name in chosen}
-    total = run_groups(chosen, jobs)
-    total.add(run_groups(last, 1))
+    before = taken_before(build)
+    outcomes = run_groups(chosen, jobs, before) | run_groups(last, 1, before)
+    (build / TIMES).write_text(json.dumps(before | {name: round(outcome.seconds, 1) for name, outcome in outcomes.items()}))
+    total = Outcome()
+    for each in outcomes.values():
+        total.add(each)
+    print_times(outcomes)
     print(f"{(time.monotonic() - start) / 60:.1f} min, {jobs} groups at once")
     print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
     return 1 if total.failed else 0

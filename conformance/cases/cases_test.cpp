@@ -181,6 +181,23 @@ TEST(Values, OfAClassAreThere) {
   }
 }
 
+TEST(Values, AreLeftOutOnlyWhileNobodyWantsThem) {
+  const auto is_zero = [] {
+    Random random(7);
+    const Shape shape(ElementType::kF32, {200});
+    return random_values(shape, ValueClass::kOrdinary, random) == Literal(shape);
+  };
+  EXPECT_FALSE(is_zero());
+  {
+    const WithoutValues unneeded;
+    {
+      const WithoutValues within;
+    }
+    EXPECT_TRUE(is_zero());
+  }
+  EXPECT_FALSE(is_zero());
+}
+
 TEST(Values, PatternsAreAllOfThem) {
   Random random(1);
   const Literal x = patterns(kF16, 0, 1, random);

@@ -150,6 +150,7 @@ bool has_values(ElementType type, ValueClass values) {
 
 Literal random_values(const Shape& shape, ValueClass values, Random& random) {
   Literal array(shape);
+  if (WithoutValues::is_on()) return array;
   const ElementType part = complex_part(shape.element_type());
   const int64_t count = array.element_count() * (is_complex(shape.element_type()) ? 2 : 1);
   const bool all = values == ValueClass::kOrdinary || values == ValueClass::kPatterns;

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include "core/base/random.h"
 #include "core/types/literal.h"
@@ -30,6 +31,21 @@ bool has_values(ElementType type, ValueClass values);
 
 /// An array of values of the class; a third of them ordinary ones, but for kOrdinary and kPatterns.
 Literal random_values(const Shape& shape, ValueClass values, Random& random);
+
+/// While one lives, random_values() gives zeros in its thread: for programs that are verified and
+/// not run, as each process of the suite does with the first of every case.
+class WithoutValues {
+ public:
+  WithoutValues() : before_(std::exchange(is_on_, true)) {}
+  ~WithoutValues() { is_on_ = before_; }
+  WithoutValues(const WithoutValues&) = delete;
+  WithoutValues& operator=(const WithoutValues&) = delete;
+  static bool is_on() { return is_on_; }
+
+ private:
+  static inline thread_local bool is_on_ = false;
+  bool before_;
+};
 
 /// Number of elements that kPatterns wants for an op of `operands` operands: enough for every
 /// pattern of types up to 16 bits, or every pair of patterns of types up to 8 bits.

@@ -189,7 +189,7 @@ def test_profiles(tenon: pathlib.Path, folder: pathlib.Path) -> bool:
 def test_resume(tenon: pathlib.Path, folder: pathlib.Path) -> bool:
     report = folder / "resumed.json"
     journal = folder / "resumed.json.partial"
-    command = [tenon, "conform", "--jobs", 1, "op/a*", "op/b*"]
+    command = [tenon, "conform", "--jobs", 1, "op/a*"]
     process = subprocess.Popen(list(map(str, [*command, "--json", report])), stdout=subprocess.DEVNULL)
     while process.poll() is None and not (journal.exists() and journal.read_bytes().count(b"\n") > 20):
         time.sleep(0.01)

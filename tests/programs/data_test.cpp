@@ -12,8 +12,9 @@
 // The following compile the program as users do. Its inputs are arguments, so that the passes cannot
 // evaluate it; a test whose device ran no step is skipped, not passed:
 //
-//   InterpDevice, Cpu, GpuSim, GpuSimOptimized, Template
+//   InterpDevice, Cpu, GpuSim, Template
 //                                  on these devices, for the template no source with a double
+//   GpuSimOptimized                behind LLVM's passes for GPUs; every 4th file, all if TENON_FULL
 //   …Plugin, TemplateC             as plug-ins, TemplateC in C; every 8th file, all if TENON_FULL
 //   …Layers                        with rules checked, calls delayed; every 4th file for interp and
 //                                  cpu, every 8th for the others, all if TENON_FULL
@@ -428,7 +429,7 @@ int main(int argc, char** argv) {
       {"CpuLayers", on_first(within_layers(tenon::backend::make_cpu_backend().value())), layered},
       {"CpuPlugin", on_first(plugin(TENON_CPU_PLUGIN)), some},
       {"GpuSim", on_first(tenon::backend::make_gpu_sim_backend(checked))},
-      {"GpuSimOptimized", on_first(tenon::backend::make_gpu_sim_backend(optimized))},
+      {"GpuSimOptimized", on_first(tenon::backend::make_gpu_sim_backend(optimized)), layered},
       {"GpuSimLayers", on_first(within_layers(tenon::backend::make_gpu_sim_backend(unchecked))),
        some},
       {"GpuSimPlugin", on_first(plugin(TENON_GPU_SIM_PLUGIN)), some},

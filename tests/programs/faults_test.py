@@ -68,7 +68,7 @@ def test_devices_that_are_given_up(build: pathlib.Path) -> bool:
 
 def main() -> int:
     build = ROOT / next((word for word in sys.argv[1:] if not word.startswith("--")), "build")
-    schedules = 1000 if "--full" in sys.argv else 200
+    schedules = 1000 if "--full" in sys.argv else 100
     status = 0 if test_devices_that_are_given_up(build) else 1
     for device, kills in (("interp", 0), ("cpu", 0), ("gpu-sim", 0), ("template", 100),
                           (str(build / "core/libtenon_interp.so"), 0)):

@@ -50,8 +50,11 @@ class Installed:
         shutil.rmtree(staging)
         self.pkg_config = self.prefix / options["libdir"] / "pkgconfig"
         self.tool = self.prefix / options["bindir"] / "tenon"
-        self.variables = {"PATH": os.environ["PATH"], "HOME": str(folder), "LANG": "C.UTF-8", "CCACHE_DISABLE": "1",
-                          "PKG_CONFIG_PATH": str(self.pkg_config)}
+        plain = {"PATH": os.environ["PATH"], "HOME": str(folder), "LANG": "C.UTF-8", "PKG_CONFIG_PATH": str(self.pkg_config)}
+        self.variables = {**plain, "CCACHE_DISABLE": "1"}
+        # With what ccache, which Meson uses where it is installed, kept of earlier runs: each run has a folder of another name.
+        self.kept_variables = {**plain, "CCACHE_DIR": str(build / "ccache_of_tests"), "CCACHE_BASEDIR": str(folder.resolve()),
+                               "CCACHE_NOHASHDIR": "1", "CCACHE_MAXSIZE": "300M"}
 
     def conform(self, plugin, folder, *words, variables, limit=3600):
         """The cases of a report of the conformance suite on a plug-in, and the output."""

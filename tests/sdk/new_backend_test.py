@@ -5,8 +5,9 @@ empty folders, and each is built with the installed files alone and tested.
     new_backend_test.py BUILD [--full]
 
 The project in C runs all of its tests, that in C++ those which do not repeat what the other proves; JAX's tests and the data
-files are shared out between the two. With TENON_STABLEHLO_DATA every 16th of these runs on each plug-in, strict; with --full
-all of them. Prints a line "PASS name" or "FAIL name: why" a test; figures are seconds, for people.
+files are shared out between the two: every 8th of JAX's tests and, with TENON_STABLEHLO_DATA, every 16th file run on each
+plug-in, the files strict; with --full all of them. Where many kernels are compiled, cached_cc takes what the C compiler made of a
+source before; the first steps, the samples and the project as it is installed have `cc`. Prints a line "PASS name" or "FAIL name: why" a test; figures are seconds, for people.
 """
 
 import concurrent.futures
@@ -36,15 +37,21 @@ class Project:
         self.folder = folder / self.name
         self.plugin = self.folder / f"build/lib{self.name}.so"
 
-    def run(self, *command, **options):
-        return run(*command, folder=self.folder, variables=self.installed.variables, **options)
+    def run(self, *command, **more):
+        return run(*command, folder=self.folder, variables={**self.installed.variables, **more})
 
-    def succeeds(self, *command):
-        return succeeds(*command, folder=self.folder, variables=self.installed.variables)
+    def succeeds(self, *command, **more):
+        return succeeds(*command, folder=self.folder, variables={**self.installed.variables, **more})
 
     def step(self, name):
         """Exit status and output of one step of its tests."""
-        return self.run(self.folder / "tests/run.py", self.installed.tool, self.plugin, name)
+        return self.run(self.folder / "tests/run.py", self.installed.tool, self.plugin, name, **self.kept_code())
+
+    def kept_code(self):
+        """Settings by which the device takes the code of a source that was compiled before."""
+        if "TENON_CC_CACHE" not in os.environ:
+            return {}
+        return {f"TENON_{self.name.upper()}_CC": str(ROOT / "tests/sdk/cached_cc"), "TENON_CC_CACHE": os.environ["TENON_CC_CACHE"]}
 
 
 def test_install_is_relocatable(installed):
@@ -90,7 +97,7 @@ def own_tests_passed(output):
 
 def test_its_own_tests(project):
     """The steps, then the smallest tier of the conformance suite, every case of which ran on the device."""
-    output = project.succeeds("meson", "test", "-C", "build", "--print-errorlogs")
+    output = project.succeeds("meson", "test", "-C", "build", "--print-errorlogs", **project.kept_code())
     steps = re.findall(r"'(\d+_\w+)'", (project.folder / "tests/meson.build").read_text())
     expect(own_tests_passed(output) - 1 == len(steps) == 10, output[-2000:])
     names = succeeds(project.installed.tool, "conform", "--list", "--tier", "smoke", folder="/",
@@ -182,7 +189,7 @@ def test_mistakes_are_told(project):
                 expect((status == 1 and "WRONG " in output) == (step == wrong),
                        f"{mistake}: {step} ends with {status}: {output[-500:]}")
         status, output = project.run("meson", "test", "-C", "build", "--print-errorlogs", "conformance_smoke", "--test-args",
-                                     "op/add/* op/cosine/* op/tan/*")
+                                     "op/add/* op/cosine/* op/tan/*", **project.kept_code())
         failed = [name for name, found in suite_cases(project).items() if found == "failure"]
         expect(status == 1 and failed and "op/add/f32/prime/ordinary" in suite_cases(project) and "NOT conformant" in output, f"the suite with {mistake}: {output[-500:]}")
         # The source that the device compiles, with the right value beside the line that is wrong.
@@ -256,16 +263,15 @@ jax.debug.print("{{}}", jax.jit(lambda x: x + 1)(3))"""
 
 
 def test_jax(project, build, full):
-    """JAX's functions on the device: frameworks/jax/tests; every second file of them on each flavour."""
+    """JAX's functions on the device: every 8th test of frameworks/jax/tests, others on each flavour."""
     jax = ROOT / "frameworks/jax"
-    variables = {**os.environ, "JAX_PLATFORMS": "tenon,cpu", "TENON_DEVICE": str(project.plugin),
+    variables = {**os.environ, **project.kept_code(), "JAX_PLATFORMS": "tenon,cpu", "TENON_DEVICE": str(project.plugin),
                  "TENON_PJRT_LIBRARY": str(build / "frameworks/pjrt/libtenon_pjrt.so")}
-    files = sorted((jax / "tests").glob("test_*.py"))
-    chosen = files if full else files[project.language == "c"::2]
+    part = "1/1" if full else "2/8" if project.language == "c" else "6/8"
     output = succeeds(jax / ".venv/bin/python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout=300",
-                      *chosen, folder=ROOT, variables=variables, limit=1800)
+                      "--part", part, jax / "tests", folder=ROOT, variables=variables, limit=1800)
     passed = re.search(r"(\d+) passed", output)
-    expect(passed and int(passed.group(1)) > 25 and "failed" not in output, output[-2000:])
+    expect(passed and int(passed.group(1)) > 15 and "failed" not in output, output[-2000:])
     return f"{passed.group(1)} cases"
 
 
@@ -273,18 +279,19 @@ def test_suite_library(project, build):
     """A vendor's test program, built with the installed files alone, has the cases of the suite as its tests."""
     folder = project.folder.parent / "suite_project"
     shutil.copytree(ROOT / "docs/examples/suite", folder)
-    variables = project.installed.variables
+    variables = project.installed.kept_variables
     succeeds("meson", "setup", "build", folder=folder, variables=variables)
     succeeds("ninja", "-C", "build", folder=folder, variables=variables)
     used = succeeds("ninja", "-C", "build", "-t", "deps", folder=folder, variables=variables)
-    expect(str(project.installed.prefix) in used and str(ROOT) not in used, f"headers of the repository are used:\n{used}")
+    # ccache names headers by relative paths.
+    expect(f"{project.installed.prefix.name}/" in used and str(ROOT) not in used, f"headers of the repository are used:\n{used}")
     patterns = ["op/add/f32/*", "abi/*"]
     listed = succeeds(folder / "build/list_cases", *patterns[:1], folder="/", variables=variables)
     expected = [succeeds(project.installed.tool, "conform", "--list", each, folder="/", variables=variables) for each in patterns]
     expect(expected[0] in listed and "lists cases only" in listed, listed)
     number = "".join(expected).count("\n")
     report = folder / "report.json"
-    variables = {**variables, "PLUGIN": str(project.plugin), "CASES": " ".join(patterns), "REPORT": str(report)}
+    variables = {**variables, **project.kept_code(), "PLUGIN": str(project.plugin), "CASES": " ".join(patterns), "REPORT": str(report)}
     output = succeeds(folder / "build/suite_test", "--gtest_brief=1", folder="/", variables=variables)
     expect(f"PASSED  ] {number} tests" in output, output[-2000:])
     written = json.loads(report.read_text())

@@ -4,8 +4,9 @@
     opencl_test.py BUILD [--full]
 
 Runs the samples, the conformance suite, the data files of TENON_STABLEHLO_DATA, JAX's tests, and the suite on devices that declare
-less. Where there is no device (Debian's pocl-opencl-icd is one on any CPU), all is skipped. By default parts of each; with --full
-the tier quick, all data files, 2,000 random programs and 200 schedules of faults. Prints a line "PASS name", "FAIL name: why" or "SKIP name: why" a test.
+less. Where there is no device (Debian's pocl-opencl-icd is one on any CPU), all is skipped. By default parts of each, with what PoCL
+made of the same sources before, kept in the build folder; with --full the tier quick, all data files, 2,000 random programs and
+200 schedules of faults, all compiled anew. Prints a line "PASS name", "FAIL name: why" or "SKIP name: why" a test.
 """
 
 import ctypes.util
@@ -40,22 +41,30 @@ EXCLUDED = {"16 lanes": ["random/loop/*"]}
 # A part of each group that is small but uses every part of the plug-in.
 FEW = ["op/add/*/prime/ordinary", "op/reduce/f32/add_*/ordinary", "op/dot_general/f32/*", "op/scatter/s64/*",
        "op/exponential/f32/prime/ordinary", "pattern/softmax/f32*"]
+WITHOUT_CACHE = {"POCL_KERNEL_CACHE": "0"}
+MOST_KEPT = 400_000_000  # Bytes of PoCL's cache; one run makes 26 million.
 
 
 class Plugin:
     """The sample, built in a folder of its own."""
 
-    def __init__(self, installed, folder):
+    def __init__(self, installed, folder, kept):
         self.installed = installed
         self.folder = folder / "opencl"
         self.path = self.folder / "build/libopencl.so"
-        # Processes that share PoCL's cache of kernels can abort one another.
-        self.variables = {**installed.variables, "POCL_KERNEL_CACHE": "0"}
+        self.kept = kept
+        self.variables = {**installed.variables, **WITHOUT_CACHE}
+        self.kept_variables = {**installed.variables, **self.cache()}
+
+    def cache(self):
+        """Settings of PoCL's cache of kernels. Processes that share it can abort one another: those that do run one by one."""
+        return WITHOUT_CACHE if self.kept is None else {"POCL_CACHE_DIR": str(self.kept)}
 
     def conform(self, *words, limit=3600, outcomes=("pass",), **variables):
         """Runs cases of the conformance suite, each of which has to end in one of `outcomes`, and most on the device."""
-        cases, output = self.installed.conform(self.path, self.folder, *words, variables={**self.variables, **variables},
-                                               limit=limit)
+        one_by_one = [] if self.kept is None else ["--jobs", 1]
+        cases, output = self.installed.conform(self.path, self.folder, *one_by_one, *words,
+                                               variables={**self.kept_variables, **variables}, limit=limit)
         wrong = [f"{case['outcome']} {case['name']}" for case in cases if case["outcome"] not in outcomes]
         expect(cases and not wrong, f"{wrong[:5]}: {output[:2000]}")
         kernels = sum(case["steps"]["kernels"] for case in cases if "steps" in case)
@@ -74,7 +83,7 @@ def has_device():
 def test_build(plugin):
     shutil.copytree(ROOT / "samples/opencl", plugin.folder)
     for command in (["meson", "setup", "build", "--werror"], ["ninja", "-C", "build"]):
-        succeeds(*command, folder=plugin.folder, variables=plugin.variables)
+        succeeds(*command, folder=plugin.folder, variables=plugin.installed.kept_variables)
     used = succeeds("ninja", "-C", "build", "-t", "deps", folder=plugin.folder, variables=plugin.variables)
     expect(str(ROOT) not in used, f"headers of the repository are used:\n{used}")
     expect((plugin.folder / "build/libtenon_nvrtc.so").exists(), "the plug-in for NVIDIA GPUs was not built")  # nvrtc_test.py runs it.
@@ -94,7 +103,7 @@ def test_calls(plugin):
 
     def result(device, **variables):
         said = json.loads(succeeds(plugin.installed.tool, *run_it, "--device", device, folder="/",
-                                   variables={**plugin.variables, **variables}))
+                                   variables={**plugin.kept_variables, **variables}))
         return said["steps"], [value for row in said["results"][0]["value"] for value in row]
     expected = result("interp")[1]
     for variables in ({}, {"TENON_OPENCL_WITHOUT": "svm"}, {"TENON_OPENCL_WITHOUT": "calls"}):
@@ -103,7 +112,7 @@ def test_calls(plugin):
         wrong = [(a, b) for a, b in zip(values, expected, strict=True) if abs(a - b) > 1e-6 * b]
         expect(not wrong, f"{variables}: {wrong[:3]}")
         placed = succeeds(plugin.installed.tool, "explain", program, "--device", plugin.path, "--placement", folder="/",
-                          variables={**plugin.variables, **variables})
+                          variables={**plugin.kept_variables, **variables})
         is_taken = variables.get("TENON_OPENCL_WITHOUT") != "calls"
         expect(placed.startswith("native 1, kernel 0, host 0") == is_taken, placed)
     # A program may state a composite of that name with any operands and attributes.
@@ -115,13 +124,13 @@ def test_calls(plugin):
                            f"func.func private @f(%x: {type_}) -> {type_} {{\n  %y = stablehlo.negate %x : {type_}\n"
                            f"  return %y : {type_}\n}}\n")
         placed = succeeds(plugin.installed.tool, "explain", program, "--device", plugin.path, "--placement", folder="/",
-                          variables=plugin.variables)
+                          variables=plugin.kept_variables)
         expect(placed.startswith("native 0, kernel 1, host 0"), placed)
     if ctypes.util.find_library("clblast") is None:
         return "without CLBlast, which is not installed"
     report = plugin.folder / "clblast.json"
-    succeeds(plugin.installed.tool, "conform", "--device", plugin.path, "--no-reduce", "--quiet", "--json", report,
-             "op/dot_general/f32/*", "--shard", "1/2", folder="/", variables={**plugin.variables, "TENON_OPENCL_CLBLAST": "1"}, limit=600)
+    succeeds(plugin.installed.tool, "conform", "--device", plugin.path, "--no-reduce", "--quiet", "--json", report, "--jobs", 1,
+             "op/dot_general/f32/*", "--shard", "1/2", folder="/", variables={**plugin.kept_variables, "TENON_OPENCL_CLBLAST": "1"}, limit=600)
     calls = sum(case["steps"]["calls"] for case in json.loads(report.read_text())["cases"])
     expect(calls > 5, f"{calls} calls of CLBlast")
     return f"{calls} calls of CLBlast"
@@ -133,7 +142,8 @@ def test_guide(plugin):
     folder.mkdir()
     commands = guide_test.commands_of(ROOT / "docs/source-guide.md")
     expect(len(commands) > 6, f"the page has {len(commands)} commands")
-    shell = guide_test.Shell(folder, {**plugin.variables, "HOME": str(folder), "LANG": "C.UTF-8",
+    # The page turns PoCL's cache off, so that here each kernel is compiled.
+    shell = guide_test.Shell(folder, {**plugin.installed.kept_variables, "HOME": str(folder), "LANG": "C.UTF-8",
                                       "PATH": f"{pathlib.Path(plugin.installed.tool).parent}:{os.environ['PATH']}",
                                       "SAMPLE": str(ROOT / "samples/opencl"), "EXAMPLES": str(ROOT / "docs/examples")})
     begin = time.monotonic()
@@ -146,13 +156,16 @@ def test_guide(plugin):
 
 def test_its_own_tests(plugin, full):
     """The smallest tier of the suite; without --full an eighth of it, since PoCL takes a third of a second for each kernel."""
-    part = [] if full else ["--test-args=--shard 1/8"]
-    output = succeeds("meson", "test", "-C", "build", "--print-errorlogs", *part, folder=plugin.folder, variables=plugin.variables,
+    part = [] if full else ["--test-args=--shard 1/8 --jobs 1"]
+    output = succeeds("meson", "test", "-C", "build", "--print-errorlogs", *part, folder=plugin.folder, variables=plugin.kept_variables,
                       limit=1200)
     expect(re.search(r"^Ok:\s+1", output, re.MULTILINE), output[-2000:])
     log = json.loads((plugin.folder / "build/meson-logs/testlog.json").read_text().splitlines()[-1])
     ran = re.search(r"^(\d+) cases: \1 pass\nsteps on the device: (\d+) kernels, .* on the host: 0", log["stdout"], re.MULTILINE)
     expect(ran and int(ran.group(2)) > (300 if full else 40), log["stdout"][-1000:])
+    # PoCL's own cache gives equal bytes; without it the plug-in has to.
+    same, said = plugin.installed.conform(plugin.path, plugin.folder, "seam/B13/*", variables=plugin.variables)
+    expect([case["outcome"] for case in same] == ["pass"], f"{same}: {said[-1000:]}")
     return f"{ran.group(1)} cases, {ran.group(2)} kernels on the device"
 
 
@@ -205,7 +218,7 @@ def test_faults(plugin, full):
         rate = 4 * 3 ** (seed % 8)  # From nearly always to nearly never: some runs must fail, and some must not.
         status, said = run(plugin.installed.tool, "run", program, *inputs, "--quiet", "--device", plugin.path, "--layer=faults,validate",
                            folder="/", limit=60,
-                           variables={**plugin.variables, "TENON_FAULTS": f"launch%{rate} copy%{rate} allocate%{rate} event%{rate} delay%4 seed={seed}"})
+                           variables={**plugin.kept_variables, "TENON_FAULTS": f"launch%{rate} copy%{rate} allocate%{rate} event%{rate} delay%4 seed={seed}"})
         expect(status == 0 or (status == 1 and "error: " in said), f"seed {seed}: {status}: {said[-500:]}")
         failed += status == 1
     expect(0 < failed < schedules, f"{failed} of {schedules} runs failed")
@@ -215,7 +228,7 @@ def test_faults(plugin, full):
 def test_jax(plugin, build, full):
     jax = ROOT / "frameworks/jax"
     variables = {**os.environ, "JAX_PLATFORMS": "tenon,cpu", "TENON_DEVICE": str(plugin.path),
-                 "POCL_KERNEL_CACHE": "0",
+                 **plugin.cache(),
                  "TENON_PJRT_LIBRARY": str(build / "frameworks/pjrt/libtenon_pjrt.so")}
     files = sorted((jax / "tests").glob("test_*.py"))
     chosen = files if full else [file for file in files if file.stem in ("test_arrays", "test_training")]
@@ -234,7 +247,10 @@ def main():
         return 0
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        plugin = Plugin(Installed(build, folder), folder)
+        kept = build / "pocl_cache"
+        if sum(file.stat().st_size for file in kept.rglob("*") if file.is_file()) > MOST_KEPT:
+            shutil.rmtree(kept)
+        plugin = Plugin(Installed(build, folder), folder, None if full else kept)
         if not attempt("build", test_build, plugin):
             return 1
         good = attempt("devices", test_devices, plugin)
@@ -255,6 +271,8 @@ def main():
             good &= attempt("data files", test_data_files, plugin, full)
         else:
             print("SKIP data files: TENON_STABLEHLO_DATA is not set")
+    if not good:  # What was kept may be the reason.
+        shutil.rmtree(kept, ignore_errors=True)
     return 0 if good else 1
 
 

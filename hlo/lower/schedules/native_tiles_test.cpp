@@ -1,6 +1,7 @@
 // Tiles of a target that has `contract`, with sums in wide registers: convolutions whose loads
 // follow memory.
 #include <algorithm>
+#include <cstdlib>
 
 #include "hlo/lower/schedules/schedules_test_util.h"
 
@@ -31,7 +32,8 @@ std::vector<kernel::Kernel> expect_native(const hlo::Module& module,
   const std::vector<Literal> arguments = arguments_of(module);
   const auto expected = hlo::Evaluator(module).run(*module.entry(), arguments);
   EXPECT_TRUE(expected) << expected.error().to_string();
-  for (int seed = 0; expected && seed < 9; ++seed) {
+  const int runs = std::getenv("TENON_FULL") != nullptr ? 9 : 2 * kRunsOfChoices;
+  for (int seed = 0; expected && seed < runs; ++seed) {
     SCOPED_TRACE(seed);
     hlo::InterpretedRunOptions run = options_of_run({{"tiled-convolution", 1}}, seed);
     run.lower.limits = native_limits();

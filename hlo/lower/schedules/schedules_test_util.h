@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -100,10 +101,16 @@ inline void expect_results(const hlo::Module& module, const std::vector<Literal>
   for (size_t i = 0; i < actual->size(); ++i) EXPECT_EQ((*actual)[i], expected[i]) << i;
 }
 
+/// Runs of `options_of_run` that have its choices, one in each order; more have random parameters.
+constexpr int kRunsOfChoices = 3;
+
+inline int runs_of_schedules() { return std::getenv("TENON_FULL") != nullptr ? 33 : 12; }
+
 /// Checks that `choices` give kernels with these names, and that they and random choices give the
 /// evaluator's results.
 inline void expect_schedule(const std::string& text, const Choices& choices,
-                            const std::vector<std::string>& kernels, int runs = 33) {
+                            const std::vector<std::string>& kernels,
+                            int runs = runs_of_schedules()) {
   const auto plain = imported(text);
   const auto module = fused(text);
   EXPECT_EQ(names_of_kernels(*module, choices), kernels);
