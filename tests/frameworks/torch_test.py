@@ -14,7 +14,7 @@ import sys
 from on_devices import ROOT, has_environment, pytest
 
 PACKAGE = ROOT / "frameworks/torch"
-TYPES = ("float32", "bfloat16", "int64", "bool")
+TYPES = ("float32", "bfloat16", "int64", "bool", "complex64")
 
 
 def test_every_op() -> None:

@@ -15,6 +15,8 @@
 #include <ATen/native/Resize.h>
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/set_native.h>
+#include <ATen/ops/view_as_complex_native.h>
+#include <ATen/ops/view_as_real_native.h>
 #include <ATen/ops/view_native.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/csrc/autograd/python_variable.h>
@@ -214,6 +216,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("empty_strided", empty_strided);
   library.impl("as_strided", at::native::as_strided_tensorimpl);
   library.impl("view", view);
+  library.impl("view_as_real", at::native::view_as_real);
+  library.impl("view_as_complex", at::native::view_as_complex);
   library.impl("_reshape_alias", reshape_alias);
   library.impl("set_.source_Storage_storage_offset", set_storage);
   library.impl("set_.source_Storage", set_whole_storage);

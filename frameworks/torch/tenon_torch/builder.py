@@ -50,7 +50,7 @@ class Builder:
     def __init__(self):
         self.lines: list[str] = []
         self.out = None
-        self.state: Value | None = None  # Of the random numbers: ui64[2].
+        self.state: Value | None = None  # The random numbers' ui64[2].
         self._count = 0
         self._constants: dict[tuple[str, str], Value] = {}
 
@@ -128,6 +128,8 @@ class Builder:
         if dtype.is_complex and not x.dtype.is_complex:
             part = self.convert(x, REAL_OF[dtype])
             return self.op("complex", part, self.like(part, 0), dtype=dtype)
+        if x.dtype.is_floating_point and not dtype.is_floating_point and dtype.itemsize < 4:
+            x = self.op("convert", x, dtype=torch.int64)  # PyTorch drops the high bits.
         return self.op("convert", x, dtype=dtype)
 
     def reshape(self, x: Value, shape) -> Value:

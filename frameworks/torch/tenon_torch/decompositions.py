@@ -40,8 +40,12 @@ def _max_pool2d_with_indices_backward(gradient, x, kernel, stride, padding, dila
 # --- attention: on CPU tensors scaled_dot_product_attention traces to ops of the CPU's own kernel
 
 
+def _scale(q, scale) -> float:
+    return 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+
+
 def _scores(q, k, is_causal, mask, scale):
-    scores = torch.matmul(q, k.transpose(-1, -2)) * (scale or 1 / math.sqrt(q.shape[-1]))
+    scores = torch.matmul(q, k.transpose(-1, -2)) * _scale(q, scale)
     if is_causal:
         rows = torch.arange(scores.shape[-2], device=q.device)
         columns = torch.arange(scores.shape[-1], device=q.device)
@@ -62,19 +66,21 @@ def _attention(q, k, v, dropout_p=0.0, is_causal=False, *, attn_mask=None, scale
         return NotImplemented
     scores, = _widened(_scores(q, k, is_causal, attn_mask, scale))
     top = scores.amax(-1, True)
+    top = torch.where(top == -math.inf, 0, top)  # A row that is masked as a whole gives zeros.
     powers = torch.exp(scores - top)
     total = powers.sum(-1, True)
-    weights = (powers / total).to(dtype)
+    weights = torch.where(total == 0, 0, powers / total).to(dtype)
     return torch.matmul(weights, v), (torch.log(total) + top).squeeze(-1)
 
 
 def _attention_backward(gradient, q, k, v, out, log_sum, dropout_p, is_causal, *, attn_mask=None, scale=None):
     dtype = q.dtype
     scores, = _widened(_scores(q, k, is_causal, attn_mask, scale))
-    weights = torch.exp(scores - log_sum.unsqueeze(-1))
+    log_sum = log_sum.unsqueeze(-1)
+    weights = torch.where(log_sum == -math.inf, 0, torch.exp(scores - log_sum))
     by_weight, = _widened(torch.matmul(gradient, v.transpose(-1, -2)))
     wide_gradient, wide_out = _widened(gradient, out)
-    by_score = weights * (by_weight - (wide_gradient * wide_out).sum(-1, True)) * (scale or 1 / math.sqrt(q.shape[-1]))
+    by_score = weights * (by_weight - (wide_gradient * wide_out).sum(-1, True)) * _scale(q, scale)
     by_score, weights = by_score.to(dtype), weights.to(dtype)
     return torch.matmul(by_score, k), torch.matmul(by_score.transpose(-1, -2), q), torch.matmul(weights.transpose(-1, -2), gradient)
 
@@ -149,16 +155,16 @@ def _embedding_bag_backward(gradient, indices, offsets, bag, sizes, places, rows
     bag = _bags(indices, offsets[:gradient.shape[0]])
     each, kept = gradient[bag], indices != padding_idx
     if mode == 1:
-        sizes = aten.index_put(torch.zeros(gradient.shape[0], dtype=torch.int64), [bag], kept.to(torch.int64), True)
+        sizes = aten.index_put(torch.zeros(gradient.shape[0], dtype=torch.int64, device=gradient.device), [bag], kept.to(torch.int64), True)
         each = each / sizes[bag].clamp(min=1).to(each.dtype).unsqueeze(-1)
     if weights is not None:
         each = each * weights.unsqueeze(-1)
     if scale_grad_by_freq:
-        counts = aten.index_put(torch.zeros(rows, dtype=each.dtype), [indices], torch.ones_like(indices, dtype=each.dtype), True)
+        counts = aten.index_put(each.new_zeros(rows), [indices], torch.ones_like(indices, dtype=each.dtype), True)
         each = each / counts[indices].unsqueeze(-1)
     if padding_idx >= 0:
         each = torch.where(kept.unsqueeze(-1), each, 0)
-    return aten.index_put(torch.zeros(rows, gradient.shape[1], dtype=gradient.dtype), [indices], each, True)
+    return aten.index_put(gradient.new_zeros(rows, gradient.shape[1]), [indices], each, True)
 
 
 def _embedding_bag_weights_backward(gradient, weight, indices, offsets, bag, mode, padding_idx=-1):

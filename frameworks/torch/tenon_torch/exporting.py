@@ -20,7 +20,7 @@ def text_of(program: ExportedProgram) -> str:
     """
     program = program.run_decompositions(decompositions())
     module = program.graph_module
-    lowered = lower(module, random=False)
+    lowered = lower(module, random=False, row_major=True)
     if lowered.refused:
         raise Unsupported("; ".join(f"{name}: {reason}" for name, reason in sorted(set(lowered.refused.values()))))
     signature = program.graph_signature
@@ -49,9 +49,7 @@ def _wrapped(lowered, user: list[int], weights: dict[int, torch.Tensor], keep: l
     builder, operands, parameters = Builder(), [], []
     for argument, kind in zip(lowered.arguments, types):
         if argument.place in weights:
-            tensor = weights[argument.place]
-            tensor = tensor if argument.permutation is None else tensor.permute(argument.permutation)
-            operands.append(builder.tensor(tensor).name)
+            operands.append(builder.tensor(weights[argument.place]).name)
         else:
             name = f"%input{user.index(argument.place)}"
             parameters.append((user.index(argument.place), f"{name}: {kind}"))
@@ -61,10 +59,8 @@ def _wrapped(lowered, user: list[int], weights: dict[int, torch.Tensor], keep: l
     for number in keep:
         result = lowered.results[number]
         if result.place is None:
-            raise Unsupported("an output that is an input, or a number")
+            raise Unsupported("an output that is a number")
         values.append((f"%call#{result.place}" if len(results) > 1 else "%call", results[result.place]))
-        if result.permutation is not None:
-            raise Unsupported("an output that is not row-major")
     head_text = ", ".join(text for _, text in sorted(parameters))
     count = f"%call:{len(results)}" if len(results) > 1 else "%call"
     lines.append(f"{count} = func.call @graph({', '.join(operands)}) : ({', '.join(types)}) -> ({', '.join(results)})")

@@ -160,6 +160,9 @@ _VIEWS = {getattr(getattr(torch.ops.aten, name), overload) for name, overload in
     ("select", "int"), ("as_strided", "default"), ("diagonal", "default"), ("_unsafe_view", "default"))}
 
 
+_BY_STORAGE = {torch.ops.aten.as_strided.default, torch.ops.aten.as_strided_scatter.default}
+
+
 def _viewed_placeholder(node: Node) -> Node | None:
     """The argument of which a node is a view."""
     while node.op == "call_function" and node.target in _VIEWS and isinstance(node.args[0], Node):
@@ -168,8 +171,9 @@ def _viewed_placeholder(node: Node) -> Node | None:
 
 
 class _Lowering:
-    def __init__(self, module: GraphModule, bindings: dict, random: bool):
-        self.module, self.shapes, self.random = module, _Shapes(bindings), random
+    def __init__(self, module: GraphModule, bindings: dict, random: bool, row_major: bool):
+        self.module, self.shapes, self.random, self.row_major = module, _Shapes(bindings), random, row_major
+        self.unknown: set[Node] = set()  # Values that no program has: their users are refused.
         self.builder = Builder()
         self.values: dict[Node, Any] = {}
         self.parameters: list[Value] = []
@@ -187,7 +191,7 @@ class _Lowering:
         if not isinstance(meta, torch.Tensor):
             return self.shapes.number(meta)
         spec = self.shapes.spec(meta)
-        order = memory_order(spec)
+        order = None if self.row_major else memory_order(spec)
         shape = tuple(spec.shape[d] for d in order) if order else spec.shape
         parameter = Value(f"%arg{len(self.parameters)}", shape, spec.dtype)
         self.parameters.append(parameter)
@@ -229,20 +233,30 @@ class _Lowering:
             return self.shapes.number(meta)
         if node.target is operator.getitem:
             return self.values[node.args[0]][node.args[1]]
+        if any(each in self.unknown for each in node.all_input_nodes):
+            raise Unsupported("an argument is in no program")
+        if node.target in _BY_STORAGE:
+            self.check_storage(node.args[0])
         function = lowering_of(node.target)
         if function is None:
             raise Unsupported("has no lowering")
         self.builder.out = self.shapes.out(meta)
         return function(self.builder, *(self.operand(each) for each in node.args), **{k: self.operand(v) for k, v in node.kwargs.items()})
 
+    def check_storage(self, node: Node) -> None:
+        """The places of as_strided are those of a storage, which is like the value if it is row-major."""
+        spec = self.shapes.spec(node.meta["val"])
+        if spec.offset or memory_order(spec) is not None or spec.stride != dense(spec).stride:
+            raise Unsupported("as_strided of a view")
+
     def stand_in(self, meta) -> Any:
         """So that lowering goes on behind an op that is refused, to find the others."""
         if isinstance(meta, torch.Tensor):
             try:
                 spec = self.shapes.spec(meta)
-                return self.builder.full(spec.shape, 0, spec.dtype)
             except Unsupported:
                 return self.builder.constant(0, torch.float32)
+            return self.builder.full(spec.shape, 0, spec.dtype)
         if isinstance(meta, (list, tuple)):
             return tuple(self.stand_in(each) for each in meta)
         return 0
@@ -257,7 +271,10 @@ class _Lowering:
 
     def visit(self, node: Node) -> None:
         if node.op == "placeholder":
-            self.values[node] = self.placeholder(node)
+            try:
+                self.values[node] = self.placeholder(node)
+            except Unsupported:
+                self.unknown.add(node)
             return
         try:
             if node.op == "get_attr":
@@ -272,6 +289,10 @@ class _Lowering:
             if not isinstance(error, Unsupported):
                 error = Unsupported(f"arguments that its lowering does not know ({type(error).__name__}: {error})")
             self.refused[node.name] = (op_name(node.target), str(error))
+            try:
+                self.shapes.out(node.meta.get("val"))
+            except Unsupported:
+                self.unknown.add(node)
             self.values[node] = self.stand_in(node.meta.get("val"))
 
     # --- the program
@@ -316,16 +337,18 @@ class _Lowering:
         return returned, results
 
     def result(self, node: Node, returned: list[Value]) -> Result:
+        if node in self.unknown:
+            return Result(argument=self.places[node]) if node in self.places else Result()
         value = self.values[node]
         if not isinstance(value, Value):
             return Result(number=value)
         spec = self.shapes.spec(node.meta["val"])
         source = _viewed_placeholder(node)
-        if source is not None and source not in self.mutated:
+        if source is not None and source not in self.mutated and not self.row_major:
             given = self.shapes.spec(source.meta["val"])
             same = (given.shape, given.stride, given.offset) == (spec.shape, spec.stride, spec.offset)
             return Result(argument=self.places[source], view=None if same else spec)
-        order = memory_order(spec)
+        order = None if self.row_major else memory_order(spec)
         returned.append(self.builder.transpose(value, order) if order else value)
         back = tuple(order.index(d) for d in range(len(order))) if order else None
         return Result(place=len(returned) - 1, permutation=back, made=dense(spec) if node.meta["val"].device.type == "tenon" else None)
@@ -336,12 +359,13 @@ def _module_name(module: GraphModule) -> str:
     return name or "torch"
 
 
-def lower(module: GraphModule, bindings: dict | None = None, *, random: bool = True) -> Lowered:
+def lower(module: GraphModule, bindings: dict | None = None, *, random: bool = True, row_major: bool = False) -> Lowered:
     """Lowers a whole graph. Ops without a lowering are in `refused`; the text is of use if there are none.
 
     Args:
         module: a graph of functional ATen ops, but for `copy_` into arguments; each node has its fake tensor.
         bindings: the numbers of symbolic sizes (`bindings_of`).
         random: whether ops of random numbers are lowered.
+        row_major: arguments and results lie row-major, whatever their strides, and no argument is handed on.
     """
-    return _Lowering(module, bindings or {}, random).run()
+    return _Lowering(module, bindings or {}, random, row_major).run()

@@ -32,7 +32,7 @@ def _laid_out(tensor: torch.Tensor, spec: Spec) -> torch.Tensor:
     """The tensor with the strides that a view was made for."""
     if tensor.stride() == spec.stride:
         return tensor
-    return torch.empty_strided(spec.shape, spec.stride, dtype=spec.dtype).copy_(tensor)
+    return torch.empty_strided(spec.shape, spec.stride, dtype=spec.dtype, device=tensor.device).copy_(tensor)
 
 
 class Program:
@@ -43,6 +43,8 @@ class Program:
         self._mutations = lowered.mutations
         self._plain = all(argument.permutation is None and not argument.on_device for argument in lowered.arguments)
         self._on_device = any(each.on_device for each in lowered.arguments) or any(each.made is not None for each in lowered.results)
+        if self._on_device and options.device not in (None, storage().device_name()):
+            raise ValueError(f"tenon: the tensors are of the device {storage().device_name()!r} (TENON_DEVICE), not of {options.device!r}")
         self.text = lowered.text
         self._executable = None
         if lowered.returned:  # Otherwise all that there is to do is to hand arguments on.
@@ -62,7 +64,7 @@ class Program:
             given = [self._argument(arguments[each.place], each) for each in lowered.arguments]
         given += lowered.constants
         if lowered.has_seed:
-            given.append(torch.empty(2, dtype=torch.int64).random_())
+            given.append(torch.empty(2, dtype=torch.int64, device="cpu").random_())
         returned = self._executable.run(given) if self._on_device else self._executable.run(given, like=torch.Tensor)
         if self._mutations:
             self._change(arguments, returned)

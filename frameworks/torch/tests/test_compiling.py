@@ -6,6 +6,7 @@ import subprocess
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 import tenon
@@ -135,6 +136,69 @@ def test_exported_program_is_run_by_the_tool(exported, tmp_path):
     subprocess.run([tool, "run", tmp_path / "model.mlir", "--arg", f"0=@{tmp_path}/x.npy", "--device", "cpu", "--out", tmp_path], check=True,
                    capture_output=True, timeout=120)
     np.testing.assert_allclose(np.load(tmp_path / "out_0.npy"), expected.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_exported_transposes(device, tmp_path):
+    """Inputs and outputs are row-major, whatever strides the example has."""
+
+    class Transposed(nn.Module):
+        def forward(self, x):
+            return x.t() * 2, x.sum(0), x
+
+    x = torch.arange(12.0).reshape(4, 3).t()
+    tenon_torch.export(torch.export.export(Transposed(), (x,)), tmp_path / "model.mlir")
+    found = tenon.compile(tmp_path / "model.mlir", device)(x.contiguous().numpy())
+    for left, right in zip(found, (x.t() * 2, x.sum(0), x)):
+        np.testing.assert_array_equal(np.asarray(left), right.numpy())
+
+
+def test_places_of_storage(compiled):
+    """as_strided of a row-major argument is lowered, of a view it is left to PyTorch."""
+    x = torch.arange(12.0).reshape(3, 4)
+    assert compiled(lambda x: x.as_strided((2, 2), (1, 3), 1) + 0)(x).tolist() == [[1, 4], [2, 5]]
+    torch._dynamo.reset()
+    left = torch.compile(lambda x: x.t().as_strided((3,), (2,), 1) + 0, backend="tenon")
+    assert left(x).tolist() == [1, 3, 5]
+
+
+def test_sizes_that_depend_on_data():
+    """Parts around an op whose size is not known run, the rest does in PyTorch."""
+    from torch.utils.checkpoint import checkpoint
+
+    x = torch.randn(8, requires_grad=True)
+    function = lambda x: checkpoint(lambda x: F.dropout(x, 0.0) * x, x, use_reentrant=False).sin()  # noqa: E731
+    found = torch.compile(function, backend="tenon")(x)
+    torch.testing.assert_close(found, function(x))
+    found.sum().backward()
+    torch.testing.assert_close(x.grad, (2 * x * (x * x).cos()).detach())
+
+
+def test_masked_rows(compiled):
+    """A row of attention that is masked as a whole is zeros, and so is its gradient."""
+    x = torch.randn(1, 1, 3, 4, requires_grad=True)
+    mask = torch.zeros(3, 3)
+    mask[0] = -torch.inf
+    function = lambda x, mask: F.scaled_dot_product_attention(x, x, x, attn_mask=mask)  # noqa: E731
+    found, expected = compiled(function)(x, mask), function(x, mask)
+    torch.testing.assert_close(found, expected)
+    gradients = [torch.autograd.grad(each.square().sum(), x)[0] for each in (found, expected)]
+    torch.testing.assert_close(*gradients)
+
+
+CASES = {  # Found by comparing with eager mode.
+    "variance of complex numbers": lambda: (lambda x: x.var(), (torch.randn(5, dtype=torch.complex64),)),
+    "floats to short integers": lambda: (lambda x: (x.to(torch.uint8), x.to(torch.int8)), (torch.tensor([-1.0, 300.0, -129.5]),)),
+    "a float in a sequence of integers": lambda: (lambda s: torch.searchsorted(s, 2.5), (torch.tensor([1, 2, 3]),)),
+    "hypot of infinity and NaN": lambda: (torch.hypot, (torch.tensor(torch.inf), torch.tensor(torch.nan))),
+    "digamma at zero": lambda: (torch.digamma, (torch.tensor([0.0, -0.0, 1.0]),)),
+    "any over no dimension": lambda: (lambda x: torch.any(x, dim=()), (torch.tensor([0.0, 2.0]),)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_against_eager_mode(name, compiled):
+    function, arguments = CASES[name]()
+    torch.testing.assert_close(compiled(function)(*arguments), function(*arguments), equal_nan=True)
 
 
 def test_export_names_what_it_lacks():

@@ -62,6 +62,9 @@ def _later(name: str, *given):
 def _register_kernels() -> None:
     for name in ("_copy_from", "_copy_from_and_resize", "_local_scalar_dense"):
         _aten.impl(name, _later(name.removeprefix("_")), "PrivateUse1")
+    for name in ("_copy_from", "_copy_from_and_resize"):  # They resolve lazy bits themselves: to resolve one is a copy.
+        for key in ("Conjugate", "Negative"):
+            _aten.impl(name, torch.library.fallthrough_kernel, key)
     # PyTorch has kernels of these for every device, which say that a device has to have its own.
     for name in ("convolution_overrideable", "convolution_backward_overrideable"):
         _aten.impl(name, _later("dispatch", getattr(torch.ops.aten, name).default), "PrivateUse1")

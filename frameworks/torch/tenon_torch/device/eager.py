@@ -7,6 +7,7 @@ TENON_TORCH_FALLBACK=error makes an error of it.
 import collections
 import dataclasses
 import os
+import threading
 from typing import Any
 
 import torch
@@ -42,6 +43,21 @@ def _running_extreme(op):
     return write
 
 
+def _random_between(x, low, high, *, generator=None):
+    return x.copy_(aten.randint.low(low, high, x.shape))
+
+
+def _random(x, *, generator=None):
+    """Integers that the type has, all of them alike."""
+    digits = {torch.float64: 53, torch.float32: 24, torch.float16: 11, torch.bfloat16: 8, torch.bool: 1}
+    high = 1 << digits[x.dtype] if x.dtype in digits else torch.iinfo(x.dtype).max
+    return x.copy_(aten.randint.low(0, high, x.shape))
+
+
+# PyTorch's name for one of them, random.from, is no name in Python.
+_INSTEAD[getattr(aten.random_, "from")] = _random_between
+_INSTEAD[aten.random_.to] = lambda x, high, *, generator=None: _random_between(x, 0, high)
+_INSTEAD[aten.random_.default] = _random
 _INSTEAD[aten._cummax_helper.default] = _running_extreme(aten.cummax.default)
 _INSTEAD[aten._cummin_helper.default] = _running_extreme(aten.cummin.default)
 
@@ -78,8 +94,10 @@ def _hashable(value):
         return torch.Generator
     if isinstance(value, (list, tuple)):
         return tuple(_hashable(each) for each in value)
-    if isinstance(value, float):
-        return (value, str(value))  # 0.0 and -0.0, 1 and 1.0 are different.
+    if isinstance(value, float):  # 0.0 and -0.0, 1 and 1.0 are different, NaN is like itself.
+        return (float, value.hex())
+    if isinstance(value, complex):
+        return (complex, value.real.hex(), value.imag.hex())
     return (type(value), value)
 
 
@@ -92,23 +110,38 @@ def dispatch(op, *arguments, **words):
            torch.get_default_dtype())
     with lock:
         kept = _programs.get(key)
+        if kept is not None:
+            _programs.move_to_end(key)
     if kept is None:
-        try:
-            kept = _compile(op, flat, structure)
-        except Unsupported as error:
-            kept = error
-        with lock:
-            _programs[key] = kept
-            while len(_programs) > MOST_PROGRAMS:
-                _programs.popitem(last=False)
-                counters.evicted += 1
+        kept = _compiled(key, op, flat, structure)
     if isinstance(kept, Unsupported):
         return _on_cpu(op, kept, arguments, words)
     return _run(kept, tensors, generator)
 
 
+# Tracing sets switches of the whole process.
+_tracing = threading.RLock()
+
+
+def _compiled(key, op, flat, structure) -> "_Kept | Unsupported":
+    with _tracing:
+        with lock:
+            kept = _programs.get(key)
+        if kept is None:
+            try:
+                kept = _compile(op, flat, structure)
+            except Unsupported as error:
+                kept = error
+            with lock:
+                _programs[key] = kept
+                while len(_programs) > MOST_PROGRAMS:
+                    _programs.popitem(last=False)
+                    counters.evicted += 1
+        return kept
+
+
 def _fake(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="cpu")
 
 
 def _compile(op, flat, structure) -> _Kept:
@@ -149,8 +182,9 @@ def _compile(op, flat, structure) -> _Kept:
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
         fakes = [_fake(flat[i]) for i in places]
     try:
-        module = make_fx(functionalize(traced, remove="mutations_and_views"), decomposition_table=decompositions(), tracing_mode="fake")(*fakes)
-    except (RuntimeError, NotImplementedError, TypeError, AssertionError, AttributeError, ValueError) as error:
+        with torch._C._DisableAutocast():
+            module = make_fx(functionalize(traced, remove="mutations_and_views"), decomposition_table=decompositions(), tracing_mode="fake")(*fakes)
+    except (RuntimeError, NotImplementedError, TypeError, AssertionError, AttributeError, ValueError, SyntaxError) as error:
         if isinstance(error, (ValueError, IndexError)) or "must" in str(error) or "expected" in str(error).lower() and not isinstance(error, NotImplementedError):
             raise
         raise Unsupported(f"cannot be traced: {type(error).__name__}: {str(error).splitlines()[0][:120] if str(error) else ''}") from None
@@ -204,6 +238,8 @@ def _view(op, flat, structure) -> _Kept:
             filled[place] = tensor
         arguments, words = pytree.tree_unflatten(filled, structure)
         leaves, shape = pytree.tree_flatten(op(*arguments, **words))
+    if any(each.dtype != fakes[0].dtype for each in leaves):
+        raise Unsupported("a view of another type")
     outputs = [("view", 0, Spec(tuple(each.shape), each.dtype, tuple(each.stride()), each.storage_offset())) for each in leaves]
     return _Kept(None, [], [], False, outputs, [], shape)
 
@@ -219,7 +255,7 @@ def _run(kept: _Kept, tensors: list[torch.Tensor], generator: torch.Generator | 
     if kept.executable is not None:
         given = [_argument(tensors[each.place], each.permutation) for each in kept.arguments] + kept.constants
         if kept.has_seed:
-            given.append(torch.empty(2, dtype=torch.int64).random_(generator=generator))
+            given.append(torch.empty(2, dtype=torch.int64, device="cpu").random_(generator=generator))
         returned = kept.executable.run(given)
         counters.calls += 1
 
@@ -299,6 +335,11 @@ def _on_cpu(op, reason: Unsupported, arguments, words):
 
 
 def copy_from(source: torch.Tensor, target: torch.Tensor, non_blocking=False) -> torch.Tensor:
+    if target.device.type == "tenon" and (target.is_conj() or target.is_neg()):
+        # Its memory gets the conjugate, or the negative, of the elements.
+        plain, value = (target._neg_view(), -source) if target.is_neg() else (target.conj(), source.conj().resolve_conj())
+        copy_from(value, plain)
+        return target
     if source.device.type == "cpu":
         order = storage.order_of(target)
         value = source.detach().to(target.dtype).expand(target.shape)

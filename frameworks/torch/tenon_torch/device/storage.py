@@ -17,15 +17,19 @@ from .. import _device
 from ..builder import Builder, Value
 from ..lowering import Spec, memory_order
 from ..ops import shapes
-from ..types import NAMES, tensor_type
+from ..types import NAMES, REAL_OF, tensor_type
 
 _BY_NAME = {str(dtype).removeprefix("torch."): dtype for dtype in NAMES}
 
 
+def device_name() -> str:
+    """The device of Tenon that the device is."""
+    return os.environ.get("TENON_DEVICE") or "cpu"
+
+
 @functools.cache
 def client() -> tenon.Client:
-    """The client of Tenon's device that the device is: TENON_DEVICE."""
-    return tenon.client(os.environ.get("TENON_DEVICE") or "cpu")
+    return tenon.client(device_name())
 
 
 def spec_of(tensor: torch.Tensor) -> Spec:
@@ -63,6 +67,12 @@ def _program(body, parameters: list[Value]) -> tenon.Executable:
 
 def _flat(b: Builder, x: Value, dtype: torch.dtype, count: int) -> Value:
     """An array as `count` elements of another type: its bytes, and zeros behind them."""
+    if x.dtype != dtype and x.dtype.is_complex:
+        parts = [b.reshape(part, (x.count, 1)) for part in (b.real(x), b.imag(x))]
+        return _flat(b, b.concatenate(parts, 1), dtype, count)
+    if x.dtype != dtype and dtype.is_complex:
+        pairs = b.reshape(_flat(b, x, REAL_OF[dtype], 2 * count), (count, 2))
+        return b.complex(*(b.reshape(b.narrow(pairs, 1, i, i + 1), (count,)) for i in range(2)))
     if x.dtype != dtype:
         if torch.bool in (x.dtype, dtype):
             x = b.convert(x, torch.uint8) if x.dtype == torch.bool else x
@@ -112,11 +122,13 @@ def _writer(held: tuple, spec: Spec, order, bytes: int) -> tenon.Executable:
 
 @functools.lru_cache(1024)
 def _zeros(shape: tuple[int, ...], dtype: torch.dtype) -> tenon.Array:
-    return client().array(torch.zeros(shape, dtype=dtype))
+    return client().array(torch.zeros(shape, dtype=dtype, device="cpu"))
 
 
 def read(tensor: torch.Tensor, order=None) -> tenon.Array:
     """The elements of a tensor of the device as an array, row-major in the order `order` of its dimensions."""
+    if tensor.is_conj() or tensor.is_neg():
+        tensor = _resolved(tensor)
     spec, bytes = spec_of(tensor), tensor.untyped_storage().nbytes()
     array, wanted = _device.array_of(tensor), _ordered(spec, order)
     if array is None or math.prod(spec.shape) == 0:
@@ -125,6 +137,15 @@ def read(tensor: torch.Tensor, order=None) -> tenon.Array:
     if held == (spec.dtype, wanted) and _fills(spec, order, bytes):
         return array
     return _reader(held, spec, order, bytes).run([array])[0]
+
+
+def _resolved(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor without lazy bits: what they say is done."""
+    from . import eager
+
+    if tensor.is_neg():
+        return eager.dispatch(torch.ops.aten.neg.default, tensor._neg_view())
+    return eager.dispatch(torch.ops.aten._conj_physical.default, tensor.conj())
 
 
 def write(tensor: torch.Tensor, array: tenon.Array, order=None) -> None:
@@ -166,7 +187,7 @@ def to_host(array: tenon.Array) -> torch.Tensor:
     """A copy on the CPU."""
     dtype = dtype_of(array)
     if array.nbytes == 0:
-        return torch.empty(array.shape, dtype=dtype)
+        return torch.empty(array.shape, dtype=dtype, device="cpu")
     try:
         return torch.from_dlpack(array).clone()
     except BufferError:

@@ -216,17 +216,25 @@ def _chlo(name: str):
 
 
 for _packet, _name in (
-    (aten.erf, "erf"), (aten.erfc, "erfc"), (aten.erfinv, "erf_inv"), (aten.lgamma, "lgamma"), (aten.digamma, "digamma"),
+    (aten.erf, "erf"), (aten.erfc, "erfc"), (aten.erfinv, "erf_inv"), (aten.lgamma, "lgamma"),
     (aten.sinh, "sinh"), (aten.cosh, "cosh"), (aten.asin, "asin"), (aten.acos, "acos"), (aten.atan, "atan"), (aten.asinh, "asinh"),
     (aten.acosh, "acosh"), (aten.atanh, "atanh"), (aten.special_i1e, "bessel_i1e"),
 ):
     lowers(_packet.default)(_chlo(_name))
 
 
+@lowers(aten.digamma.default)
+def digamma(b: Builder, x: Value) -> Value:
+    """At 0 an infinity with the other sign."""
+    x = b.convert(x, b.out.dtype)
+    pole = b.divide(b.like(x, -1), x)
+    return b.select(b.compare(x, b.like(x, 0), "EQ"), pole, b.chlo("digamma", x))
+
+
 @lowers(aten.polygamma.default)
 def polygamma(b: Builder, order: int, x: Value) -> Value:
     x = b.convert(x, b.out.dtype)
-    return b.chlo("digamma", x) if order == 0 else b.chlo("polygamma", b.like(x, order), x)
+    return digamma(b, x) if order == 0 else b.chlo("polygamma", b.like(x, order), x)
 
 
 @lowers(*overloads(aten.special_zeta, "default", "other_scalar", "self_scalar"))
@@ -263,8 +271,8 @@ def hypotenuse(b: Builder, x, y) -> Value:
     nothing = b.compare(large, b.like(large, 0), "EQ")
     ratio = b.select(nothing, large, b.divide(small, large))
     length = b.multiply(large, b.op("sqrt", b.add(b.like(ratio, 1), b.multiply(ratio, ratio))))
-    infinite = b.compare(large, b.like(large, math.inf), "EQ")
-    return b.convert(b.select(infinite, large, length), b.out.dtype)
+    infinite = b.op("or", *(b.compare(each, b.like(each, math.inf), "EQ") for each in (x, y)))
+    return b.convert(b.select(infinite, b.like(large, math.inf), length), b.out.dtype)
 
 
 @lowers(aten.abs.default)

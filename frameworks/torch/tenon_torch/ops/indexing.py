@@ -3,7 +3,7 @@
 import torch
 
 from ..builder import Builder, Value
-from ..table import Unsupported, aten, dimension, is_number, lowers, overloads, prod
+from ..table import Unsupported, aten, dimension, is_number, lowers, overloads, prod, result_type
 from ..types import highest, lowest
 
 
@@ -216,9 +216,9 @@ def search_sorted(b: Builder, sequence: Value, values, *, out_int32=False, right
     if sorter is not None:
         sequence = gather(b, sequence, sequence.rank - 1, sorter)
     right = right or side == "right"
-    values = b.constant(values, sequence.dtype) if is_number(values) else values
-    dtype = torch.promote_types(sequence.dtype, values.dtype)
-    sequence, values = b.convert(sequence, dtype), b.convert(values, dtype)
+    dtype = result_type(sequence, values)
+    values = b.constant(values, dtype) if is_number(values) else b.convert(values, dtype)
+    sequence = b.convert(sequence, dtype)
     lead = list(range(sequence.rank - 1)) if sequence.rank > 1 else []
     shape = values.shape + (sequence.shape[-1],)
     every = b.broadcast_in_dim(sequence, shape, lead + [values.rank])

@@ -26,6 +26,8 @@ def _bits(b: Builder, shape, dtype: torch.dtype) -> Value:
 
 def uniform_unit(b: Builder, shape, dtype: torch.dtype) -> Value:
     """In [0, 1), each multiple of 2^-n with one probability, n the bits of a significand."""
+    if dtype.is_complex:
+        raise Unsupported("complex random numbers")
     wide_type = torch.float64 if dtype == torch.float64 else torch.float32
     digits = {torch.float64: 53, torch.float32: 24, torch.float16: 11, torch.bfloat16: 8}[dtype]
     word = torch.uint64 if wide_type == torch.float64 else torch.uint32
@@ -35,17 +37,21 @@ def uniform_unit(b: Builder, shape, dtype: torch.dtype) -> Value:
     return b.convert(b.multiply(number, b.like(number, 2.0 ** -digits)), dtype)
 
 
-def normal_unit(b: Builder, shape, dtype: torch.dtype) -> Value:
-    """By the inverse of the distribution function, at the centres of the intervals, so that no infinity comes out."""
-    wide_type = torch.float64 if dtype == torch.float64 else torch.float32
-    if dtype.is_complex:
-        raise Unsupported("complex random numbers")
+def _centre(b: Builder, shape, wide_type: torch.dtype) -> Value:
+    """In (-1, 1), the centres of intervals that are as many as a significand has values."""
     digits = 52 if wide_type == torch.float64 else 23
     word = torch.int64 if wide_type == torch.float64 else torch.int32
     bits = _bits(b, shape, torch.uint64 if wide_type == torch.float64 else torch.uint32)
     high = b.op("bitcast_convert", b.op("shift_right_logical", bits, b.like(bits, 8 * word.itemsize - digits)), dtype=word)
     number = b.convert(high, wide_type)
-    centre = b.subtract(b.multiply(b.add(number, b.like(number, 0.5)), b.like(number, 2.0 ** (1 - digits))), b.like(number, 1))
+    return b.subtract(b.multiply(b.add(number, b.like(number, 0.5)), b.like(number, 2.0 ** (1 - digits))), b.like(number, 1))
+
+
+def normal_unit(b: Builder, shape, dtype: torch.dtype) -> Value:
+    """By the inverse of the distribution function, at the centres of the intervals, so that no infinity comes out."""
+    if dtype.is_complex:
+        raise Unsupported("complex random numbers")
+    centre = _centre(b, shape, torch.float64 if dtype == torch.float64 else torch.float32)
     return b.convert(b.multiply(b.chlo("erf_inv", centre), b.like(centre, math.sqrt(2))), dtype)
 
 
@@ -118,8 +124,9 @@ def normal(b: Builder, mean=0.0, deviation=1.0, *rest, **_) -> Value:
 
 @lowers(*overloads(aten.exponential, "default"))
 def exponential(b: Builder, x: Value, rate=1.0, **_) -> Value:
-    number = uniform_unit(b, x.shape, wide(x.dtype))
-    positive = b.op("negate", b.op("log_plus_one", b.op("negate", number)))
+    number = _centre(b, x.shape, wide(x.dtype))  # In (-1, 1): neither 0 nor infinity comes out.
+    unit = b.multiply(b.add(number, b.like(number, 1)), b.like(number, 0.5))
+    positive = b.op("negate", b.op("log", unit))
     return b.convert(b.divide(positive, b.like(positive, rate)), x.dtype)
 
 

@@ -1,11 +1,12 @@
 """Reductions, and running sums, products and extremes."""
 
+import functools
 import math
 
 import torch
 
 from ..builder import Builder, Value
-from ..table import aten, dimension, dimensions, lowers, overloads, prod, wide
+from ..table import Unsupported, aten, dimension, dimensions, lowers, overloads, prod, wide
 from ..types import highest, lowest, tensor_type
 
 
@@ -52,28 +53,36 @@ def min_all(b: Builder, x: Value) -> Value:
     return amin(b, x)
 
 
+def _truth(b: Builder, x: Value, dims, name: str, init: bool) -> Value:
+    """An empty list of dimensions reduces nothing."""
+    over = [] if isinstance(dims, (list, tuple)) and not dims else dimensions(dims, x.rank)
+    return b.convert(_kept(b, b.reduce(b.convert(x, torch.bool), over, name, init)), b.out.dtype)
+
+
 @lowers(*overloads(aten.any, "default", "dim", "dims"))
 def any_of(b: Builder, x: Value, dims=None, keepdim=False) -> Value:
-    return b.convert(_kept(b, b.reduce(b.convert(x, torch.bool), dimensions(dims, x.rank), "or", False)), b.out.dtype)
+    return _truth(b, x, dims, "or", False)
 
 
 @lowers(*overloads(aten.all, "default", "dim", "dims"))
 def all_of(b: Builder, x: Value, dims=None, keepdim=False) -> Value:
-    return b.convert(_kept(b, b.reduce(b.convert(x, torch.bool), dimensions(dims, x.rank), "and", True)), b.out.dtype)
+    return _truth(b, x, dims, "and", True)
 
 
 def _variance(b: Builder, x: Value, dims, correction, dtype) -> tuple[Value, Value]:
     """By the sum of squared differences from the mean; both without the dimensions."""
     over = dimensions(dims, x.rank)
-    x = b.convert(x, wide(dtype))
+    x = b.convert(x, wide(x.dtype if x.dtype.is_complex else dtype))
     count = prod(x.shape[i] for i in over)
     total = b.reduce(x, over, "add", 0)
     average = b.divide(total, b.like(total, count))
     rest = [i for i in range(x.rank) if i not in over]
     difference = b.subtract(x, b.broadcast_in_dim(average, x.shape, rest))
-    squares = b.reduce(b.multiply(difference, difference), over, "add", 0)
+    parts = [b.real(difference), b.imag(difference)] if x.dtype.is_complex else [difference]
+    squares = b.reduce(functools.reduce(b.add, (b.multiply(part, part) for part in parts)), over, "add", 0)
     correction = 1 if correction is None else correction
-    return b.convert(b.divide(squares, b.like(squares, max(0, count - correction))), dtype), b.convert(average, dtype)
+    deviation = b.divide(squares, b.like(squares, max(0, count - correction)))
+    return b.convert(deviation, dtype), average if x.dtype.is_complex else b.convert(average, dtype)
 
 
 @lowers(aten.var.correction)
@@ -180,6 +189,8 @@ def log_cumsum_exp(b: Builder, x: Value, dim: int) -> Value:
     """From the largest so far: log(sum exp(x - m)) + m with one m for the whole row would lose the small beginnings."""
     if x.rank == 0 or x.count == 0:
         return x
+    if x.dtype.is_complex:
+        raise Unsupported("complex numbers")
     dtype, dim = x.dtype, dimension(dim, x.rank)
     x = b.convert(x, wide(dtype))
     length, step = x.shape[dim], 1

@@ -39,9 +39,9 @@ class _Pool:
                 each.append([min(start + k, n) - max(start, 0) for start in starts])
         if all(len(set(counts)) == 1 for counts in each):
             return float(prod(counts[0] for counts in each))
-        table = torch.tensor(each[0], dtype=torch.float32)
+        table = torch.tensor(each[0], dtype=torch.float32, device="cpu")
         for counts in each[1:]:
-            table = table[..., None] * torch.tensor(counts, dtype=torch.float32)
+            table = table[..., None] * torch.tensor(counts, dtype=torch.float32, device="cpu")
         return table
 
 
@@ -169,6 +169,7 @@ def select_and_scatter(b: Builder, gradient: Value, x: Value, rank: int, kernel,
     """The gradient of a largest element from the input itself: the first one of a window takes it."""
     pool = _Pool(x, rank, kernel, stride, padding, out=gradient.shape)
     scalar = tensor_type((), x.dtype)
+    compare = f"({scalar}, {scalar}) -> tensor<i1>"
     zero = b.constant(0, x.dtype)
     low, high = pool.dims(pool.padding, 0), pool.dims(pool.high, 0)
     padded = b.pad(x, b.constant(lowest(x.dtype), x.dtype), low, high)
@@ -176,8 +177,10 @@ def select_and_scatter(b: Builder, gradient: Value, x: Value, rank: int, kernel,
     b.lines.append(
         f'{result.name} = "stablehlo.select_and_scatter"({padded.name}, {gradient.name}, {zero.name}) <{{window_dimensions = '
         f"{array(pool.dims(pool.kernel))}, window_strides = {array(pool.dims(pool.stride))}}}> "
-        f'({{\n^bb0(%a: {scalar}, %b: {scalar}):\n  %c = "stablehlo.compare"(%a, %b) <{{comparison_direction = '
-        f"#stablehlo<comparison_direction GE>}}> : ({scalar}, {scalar}) -> tensor<i1>\n  stablehlo.return %c : tensor<i1>\n}}, "
+        f'({{\n^bb0(%a: {scalar}, %b: {scalar}):\n'
+        f'  %g = "stablehlo.compare"(%a, %b) <{{comparison_direction = #stablehlo<comparison_direction GE>}}> : {compare}\n'
+        f'  %n = "stablehlo.compare"(%a, %a) <{{comparison_direction = #stablehlo<comparison_direction NE>}}> : {compare}\n'
+        f"  %c = stablehlo.or %g, %n : tensor<i1>\n  stablehlo.return %c : tensor<i1>\n}}, "
         f"{{\n^bb0(%a: {scalar}, %b: {scalar}):\n  %c = stablehlo.add %a, %b : {scalar}\n  stablehlo.return %c : {scalar}\n}}) : "
         f"({padded.type}, {gradient.type}, {scalar}) -> {result.type}")
     return b.pad(result, zero, [-each for each in low], [-each for each in high])
@@ -189,7 +192,7 @@ def select_and_scatter(b: Builder, gradient: Value, x: Value, rank: int, kernel,
 
 def _averaging(size: int, out: int) -> torch.Tensor:
     """[out, size]: each row averages a window."""
-    table = torch.zeros(out, size)
+    table = torch.zeros(out, size, device="cpu")
     for i in range(out):
         start, end = i * size // out, -(-(i + 1) * size // out)
         table[i, start:end] = 1 / (end - start)
@@ -252,7 +255,7 @@ for _rank, _packets in ((2, (aten._adaptive_avg_pool2d, aten._adaptive_avg_pool2
 
 def _interpolating(kind, size: int, out: int, words) -> torch.Tensor:
     """[out, size], from the rows of the identity."""
-    return kind(torch.eye(size)[None], [out], *words)[0].T
+    return kind(torch.eye(size, device="cpu")[None], [out], *words)[0].T
 
 
 def _interpolate_backward(kind, rank: int, corners: bool):
