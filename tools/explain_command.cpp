@@ -24,7 +24,8 @@ struct ExplainOptions {
 };
 
 Result<hlo::Compilation> compiled(const ExplainOptions& options) {
-  TENON_ASSIGN(std::unique_ptr<hlo::Module> module, load_module(options.file));
+  TENON_ASSIGN(std::unique_ptr<hlo::Module> module,
+               load_module(options.file, {options.shapes, {}}));
   if (!options.shapes.empty() || hlo::is_dynamic(*module)) {
     hlo::ArgumentKnowledge known;
     known.entry = options.entry;
@@ -84,7 +85,8 @@ void add_explain_command(CLI::App& app, int* exit_code) {
   command
       ->add_option(
           "FILE", options->file,
-          "StableHLO text, HLO text, portable artifact or HLO proto; '-' is standard input")
+          "StableHLO text, HLO text, portable artifact, HLO proto or ONNX model; '-' is standard "
+          "input")
       ->required();
   command->add_option("--device", options->device.device,
                       "Device, as for 'tenon run' (default: interp)");

@@ -166,7 +166,8 @@ Result<std::string> text_for_device(const hlo::Module& module, const OptOptions&
 }
 
 Result<std::string> optimise(const OptOptions& options, Status& failed) {
-  TENON_ASSIGN(std::unique_ptr<hlo::Module> module, load_module(options.file));
+  TENON_ASSIGN(std::unique_ptr<hlo::Module> module,
+               load_module(options.file, {options.shapes, {}}));
   const bool lowers =
       options.emit == "kernels" || options.emit == "source" || options.emit.starts_with("program");
   if (!options.shapes.empty() || (lowers && hlo::is_dynamic(*module))) {
@@ -217,7 +218,8 @@ void add_opt_command(CLI::App& app, int* exit_code) {
   command
       ->add_option(
           "FILE", options->file,
-          "StableHLO text, HLO text, portable artifact or HLO proto; '-' is standard input")
+          "StableHLO text, HLO text, portable artifact, HLO proto or ONNX model; '-' is standard "
+          "input")
       ->required();
   command->add_option("--emit", options->emit, "Form of the output")
       ->check(CLI::IsMember({"hlo", "stablehlo", "kernels", "source", "program", "program-bytes"}))

@@ -233,7 +233,11 @@ void OnnxImporter::import_nodes(const std::vector<OnnxNode>& nodes, Builder& int
   int64_t number = 0;
   for (const OnnxNode& node : nodes) {
     ++number;
-    const Location location = file_location(knowledge_.file_name, static_cast<uint32_t>(number), 1);
+    // A name without a line: the file is no text.
+    auto place = std::make_shared<LocationNode>();
+    place->kind = LocationKind::kName;
+    place->name = node.name.empty() ? fmt::format("{}:{}", node.op_type, number) : node.name;
+    const Location location = std::move(place);
     into.set_location(location);
     try {
       if (++nodes_ > kMostNodes)

@@ -15,7 +15,6 @@ struct OnnxKnowledge {
   std::map<size_t, Dims> shapes;
   /// Values of inputs, by number: they are used where a value decides a shape, and only there.
   std::map<size_t, Literal> values;
-  std::string file_name;  ///< In locations.
 };
 
 struct OnnxImport {
