@@ -16,7 +16,7 @@ ElementType at_least_f32(ElementType type) {
 Value split_heads(La& n, Value x, int64_t heads) {
   if (n.rank_of(x) == 4) return x;
   if (n.rank_of(x) != 3 || heads < 1 || n.dims_of(x)[2] % heads != 0)
-    fail_onnx(invalid_argument("{} heads of [{}]", heads, dims_to_string(n.dims_of(x))));
+    bad_onnx("{} heads of [{}]", heads, dims_to_string(n.dims_of(x)));
   const Dims& d = n.dims_of(x);
   return n.transpose(n.reshape(x, {d[0], d[1], heads, d[2] / heads}), {0, 2, 1, 3});
 }
@@ -84,18 +84,17 @@ Values lower_attention(La& n) {
   Value k = split_heads(n, n.in(1), n.integer("kv_num_heads", 0));
   Value v = split_heads(n, n.in(2), n.integer("kv_num_heads", 0));
   if (n.rank_of(q) != 4 || n.rank_of(k) != 4 || n.rank_of(v) != 4)
-    fail_onnx(invalid_argument("its inputs have rank {}", n.rank_of(q)));
+    bad_onnx("its inputs have rank {}", n.rank_of(q));
   int64_t past = 0;
   if (n.has(4)) {
-    if (n.rank_of(n.in(4)) != 4)
-      fail_onnx(invalid_argument("past keys of rank {}", n.rank_of(n.in(4))));
+    if (n.rank_of(n.in(4)) != 4) bad_onnx("past keys of rank {}", n.rank_of(n.in(4)));
     past = n.dims_of(n.in(4))[2];
     k = n.concatenate({n.in(4), k}, 2);
     v = n.concatenate({n.in(5), v}, 2);
   }
   const int64_t heads = n.dims_of(q)[1], kv_heads = n.dims_of(k)[1], length = n.dims_of(q)[2];
   if (kv_heads < 1 || heads % kv_heads != 0)
-    fail_onnx(invalid_argument("{} heads of queries for {} of keys", heads, kv_heads));
+    bad_onnx("{} heads of queries for {} of keys", heads, kv_heads);
   const double scale =
       std::sqrt(n.real("scale", 1 / std::sqrt(static_cast<double>(n.dims_of(q)[3]))));
   const auto scaled = [&](Value x) { return n.mul(n.convert(x, wide), scale); };
@@ -126,7 +125,7 @@ Values lower_attention(La& n) {
   const Value y = n.dot_general(weights, repeat_heads(n, n.convert(v, wide), heads / kv_heads),
                                 DotDims{{0, 1}, {0, 1}, {3}, {2}});
   const int64_t mode = n.integer("qk_matmul_output_mode", 0);
-  if (mode < 0 || mode > 3) fail_onnx(invalid_argument("qk_matmul_output_mode is {}", mode));
+  if (mode < 0 || mode > 3) bad_onnx("qk_matmul_output_mode is {}", mode);
   const Value result = n.convert(y, n.type_of(n.in(2)));
   return {flat ? merge_heads(n, result) : result, k, v, n.convert(shown[mode], type)};
 }
@@ -135,10 +134,10 @@ Values lower_flex_attention(La& n) {
   const ElementType type = n.type_of(n.in(0)), wide = at_least_f32(type);
   const Value q = n.in(0), k = n.in(1), v = n.in(2);
   if (n.rank_of(q) != 4 || n.rank_of(k) != 4 || n.rank_of(v) != 4)
-    fail_onnx(invalid_argument("its inputs have rank {}", n.rank_of(q)));
+    bad_onnx("its inputs have rank {}", n.rank_of(q));
   const int64_t heads = n.dims_of(q)[1], kv_heads = n.dims_of(k)[1];
   if (kv_heads < 1 || heads % kv_heads != 0)
-    fail_onnx(invalid_argument("{} heads of queries for {} of keys", heads, kv_heads));
+    bad_onnx("{} heads of queries for {} of keys", heads, kv_heads);
   const auto repeated = [&](Value x) {
     return repeat_heads(n, n.convert(x, wide), heads / kv_heads);
   };
@@ -146,8 +145,7 @@ Values lower_flex_attention(La& n) {
   const auto modified = [&](const char* name, Value x) {
     if (!n.has_attribute(name)) return x;
     const Values results = n.scope().import_graph(n.graph(name), {x}, n.builder());
-    if (results.size() != 1)
-      fail_onnx(invalid_argument("{} returns {} values", name, results.size()));
+    if (results.size() != 1) bad_onnx("{} returns {} values", name, results.size());
     return results[0];
   };
   const double scale = n.real("scale", 1 / std::sqrt(static_cast<double>(n.dims_of(q)[3])));
@@ -167,15 +165,14 @@ Values lower_rotary_embedding(La& n) {
   if (flat) {
     const Dims d = n.dims_of(x);
     const int64_t heads = n.integer("num_heads", 0);
-    if (heads < 1 || d[2] % heads != 0) fail_onnx(invalid_argument("{} heads of {}", heads, d[2]));
+    if (heads < 1 || d[2] % heads != 0) bad_onnx("{} heads of {}", heads, d[2]);
     x = n.reshape(x, {d[0], d[1], heads, d[2] / heads});
   } else {
     x = n.transpose(x, {0, 2, 1, 3});
   }
   const int64_t size = n.dims_of(x)[3], given = n.integer("rotary_embedding_dim", 0);
   const int64_t turned = given == 0 ? size : given;
-  if (turned > size || turned % 2 != 0)
-    fail_onnx(invalid_argument("{} of {} elements are turned", turned, size));
+  if (turned > size || turned % 2 != 0) bad_onnx("{} of {} elements are turned", turned, size);
   const auto cache = [&](size_t input) {
     const Value all = n.has(3) ? n.take(n.in(input), n.in(3), 0) : n.in(input);
     return n.unsqueeze(all, {2});
@@ -200,8 +197,7 @@ Values lower_rotary_embedding(La& n) {
 
 Values lower_causal_convolution(La& n) {
   const Value x = n.in(0), weights = n.in(1);
-  if (n.rank_of(x) != 3 || n.rank_of(weights) != 3)
-    fail_onnx(invalid_argument("its input has rank {}", n.rank_of(x)));
+  if (n.rank_of(x) != 3 || n.rank_of(weights) != 3) bad_onnx("its input has rank {}", n.rank_of(x));
   const int64_t channels = n.dims_of(x)[1], width = n.dims_of(weights)[2];
   const Value past =
       n.has(3) ? n.in(3) : n.splat(n.type_of(x), {n.dims_of(x)[0], channels, width - 1}, 0);
@@ -241,7 +237,7 @@ Values lower_linear_attention(La& n) {
   const ElementType type = n.type_of(n.in(0));
   const int64_t heads = n.integer("q_num_heads", 0), kv_heads = n.integer("kv_num_heads", 0);
   if (heads < 1 || kv_heads < 1 || heads % kv_heads != 0)
-    fail_onnx(invalid_argument("{} heads of queries for {} of keys", heads, kv_heads));
+    bad_onnx("{} heads of queries for {} of keys", heads, kv_heads);
   const std::string rule = n.text("update_rule", "gated_delta");
   const ElementType wide = at_least_f32(type);
   const auto heads_of = [&](size_t i, int64_t count) {

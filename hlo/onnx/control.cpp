@@ -29,8 +29,7 @@ Region fill_region(Lc& n, const Fill& fill) {
 Values results_of(Instruction* op) { return op == nullptr ? Values{} : op->results(); }
 
 Value rank_zero(Lc& n, Value x) {
-  if (n.count_of(x) != 1)
-    fail_onnx(invalid_argument("a condition or count has {} elements", n.count_of(x)));
+  if (n.count_of(x) != 1) bad_onnx("a condition or count has {} elements", n.count_of(x));
   return n.reshape(x, {});
 }
 
@@ -128,8 +127,8 @@ LoopParts parts_of(Lc& n, const OnnxGraph& body) {
   for (size_t i = 2; i < n.input_count(); ++i) parts.carried.push_back(n.in(i));
   if (body.inputs.size() != parts.carried.size() + 2 ||
       body.outputs.size() < parts.carried.size() + 1)
-    fail_onnx(invalid_argument("its body takes {} values and returns {}, for {} carried ones",
-                               body.inputs.size(), body.outputs.size(), parts.carried.size()));
+    bad_onnx("its body takes {} values and returns {}, for {} carried ones", body.inputs.size(),
+             body.outputs.size(), parts.carried.size());
   parts.collected = body.outputs.size() - parts.carried.size() - 1;
   return parts;
 }
@@ -147,9 +146,8 @@ Values loop_as_while(Lc& n, const OnnxGraph& graph, const LoopParts& parts) {
     Values outputs = n.scope().import_graph(graph, arguments, inner);
     for (size_t i = 0; i < parts.carried.size(); ++i) {
       if (!(outputs[i + 1].type() == parts.carried[i].type()))
-        fail_onnx(unimplemented("the type of a carried value changes from {} to {}",
-                                parts.carried[i].type().to_string(),
-                                outputs[i + 1].type().to_string()));
+        refuse_onnx("the type of a carried value changes from {} to {}",
+                    parts.carried[i].type().to_string(), outputs[i + 1].type().to_string());
     }
     outputs[0] = e.reshape(outputs[0], {});
     if (parts.collected > 0) {
@@ -157,8 +155,7 @@ Values loop_as_while(Lc& n, const OnnxGraph& graph, const LoopParts& parts) {
       const bool goes_on = (known && known->get_integer(0) != 0) ||
                            (outputs[0] == arguments[1] && parts.known_condition == true);
       if (!goes_on || !parts.known_count)
-        fail_onnx(
-            unimplemented("its results have a size for each iteration, whose number is not known"));
+        refuse_onnx("its results have a size for each iteration, whose number is not known");
     }
     Values state = {e.add(arguments[0], 1)};
     state.insert(state.end(), outputs.begin(),
@@ -184,11 +181,10 @@ Values loop_unrolled(Lc& n, const OnnxGraph& graph, const LoopParts& parts) {
   std::vector<Values> collected(parts.collected);
   for (int64_t i = 0; !parts.known_count || i < *parts.known_count; ++i) {
     const auto known = n.scope().known(condition);
-    if (!known) fail_onnx(unimplemented("the number of its iterations is not known"));
+    if (!known) refuse_onnx("the number of its iterations is not known");
     if (known->get_integer(0) == 0) break;
     if (i >= kMostUnrolled)
-      fail_onnx(resource_exhausted("more than {} iterations with values of changing types",
-                                   kMostUnrolled));
+      exceed_onnx("more than {} iterations with values of changing types", kMostUnrolled);
     Values arguments = {n.constant(Literal::scalar_integer(ElementType::kS64, i)), condition};
     arguments.insert(arguments.end(), carried.begin(), carried.end());
     const Values outputs = n.scope().import_graph(graph, arguments, n.builder());
@@ -199,7 +195,7 @@ Values loop_unrolled(Lc& n, const OnnxGraph& graph, const LoopParts& parts) {
     }
   }
   for (const Values& each : collected) {
-    if (each.empty()) fail_onnx(unimplemented("it collects results, and makes no iteration"));
+    if (each.empty()) refuse_onnx("it collects results, and makes no iteration");
     carried.push_back(n.concatenate(each, 0));
   }
   return carried;
@@ -239,11 +235,11 @@ ScanParts scan_parts(Lc& n, const OnnxGraph& body) {
   const int64_t inputs = n.integer("num_scan_inputs", 0);
   if (inputs < 1 || inputs > static_cast<int64_t>(n.input_count()) ||
       body.inputs.size() != n.input_count())
-    fail_onnx(invalid_argument("{} scanned inputs of {}", inputs, n.input_count()));
+    bad_onnx("{} scanned inputs of {}", inputs, n.input_count());
   parts.inputs = static_cast<size_t>(inputs);
   parts.states = n.input_count() - parts.inputs;
   if (body.outputs.size() < parts.states)
-    fail_onnx(invalid_argument("its body returns {} values", body.outputs.size()));
+    bad_onnx("its body returns {} values", body.outputs.size());
   const size_t outputs = body.outputs.size() - parts.states;
   const auto read = [&](const char* axes, const char* directions, size_t count) {
     const I64s a = n.integers(axes, count, 0), d = n.integers(directions, count, 0);
@@ -259,7 +255,7 @@ ScanParts scan_parts(Lc& n, const OnnxGraph& body) {
     how.axis = normal_axis(how.axis, n.rank_of(x));
     const int64_t length = n.dims_of(x)[static_cast<size_t>(how.axis)];
     if (i > 0 && length != parts.length)
-      fail_onnx(invalid_argument("scanned inputs of {} and {} elements", parts.length, length));
+      bad_onnx("scanned inputs of {} and {} elements", parts.length, length);
     parts.length = length;
   }
   return parts;
@@ -268,7 +264,7 @@ ScanParts scan_parts(Lc& n, const OnnxGraph& body) {
 Values lower_scan(Lc& n) {
   const OnnxGraph& graph = n.graph("body");
   const ScanParts parts = scan_parts(n, graph);
-  if (parts.length == 0) fail_onnx(unimplemented("a scan of no elements"));
+  if (parts.length == 0) refuse_onnx("a scan of no elements");
   Values initial = {n.number(ElementType::kS64, 0)};
   for (size_t i = 0; i < parts.states; ++i) initial.push_back(n.in(i));
   Region body = fill_region(n, [&](Computation& region, Builder& inner) {

@@ -57,7 +57,7 @@ Values lower_pow(OnnxLowering& n) {
 Values lower_bit_shift(OnnxLowering& n) {
   const std::string direction = n.text("direction", "");
   if (direction != "LEFT" && direction != "RIGHT")
-    fail_onnx(invalid_argument("direction is '{}', expected LEFT or RIGHT", direction));
+    bad_onnx("direction is '{}', expected LEFT or RIGHT", direction);
   const OpCode right = is_signed_integer(n.type_of(n.in(0))) ? OpCode::kShiftRightArithmetic
                                                              : OpCode::kShiftRightLogical;
   return {n.binary(direction == "LEFT" ? OpCode::kShiftLeft : right, n.in(0), n.in(1))};
@@ -178,7 +178,7 @@ Values lower_bit_cast(OnnxLowering& n) {
     return {n.checked(n.builder().bitcast(byte, Type(Shape(to, n.dims_of(x)))))};
   }
   if (bit_width(to) != bit_width(n.type_of(x)))
-    fail_onnx(invalid_argument("{} and {} differ in width", name_of(n.type_of(x)), name_of(to)));
+    bad_onnx("{} and {} differ in width", name_of(n.type_of(x)), name_of(to));
   return {n.checked(n.builder().bitcast(x, Type(Shape(to, n.dims_of(x)))))};
 }
 

@@ -10,6 +10,9 @@
 namespace tenon::hlo {
 
 void fail_onnx(Error error) { throw OnnxFailure{std::move(error)}; }
+void fail_onnx(ErrorCode code, fmt::string_view format, fmt::format_args arguments) {
+  throw OnnxFailure{Status(code, fmt::vformat(format, arguments))};
+}
 
 Dims broadcast_dims(const std::vector<Dims>& shapes) {
   size_t rank = 0;
@@ -20,8 +23,8 @@ Dims broadcast_dims(const std::vector<Dims>& shapes) {
       int64_t& size = dims[rank - each.size() + i];
       if (each[i] == size || each[i] == 1) continue;
       if (size != 1) {
-        fail_onnx(invalid_argument("shapes [{}] and [{}] cannot be broadcast", dims_to_string(dims),
-                                   dims_to_string(each)));
+        bad_onnx("shapes [{}] and [{}] cannot be broadcast", dims_to_string(dims),
+                 dims_to_string(each));
       }
       size = each[i];
     }
@@ -30,16 +33,14 @@ Dims broadcast_dims(const std::vector<Dims>& shapes) {
 }
 
 int64_t normal_axis(int64_t axis, int64_t rank) {
-  if (axis < -rank || axis >= rank)
-    fail_onnx(invalid_argument("axis {} is out of range for rank {}", axis, rank));
+  if (axis < -rank || axis >= rank) bad_onnx("axis {} is out of range for rank {}", axis, rank);
   return axis < 0 ? axis + rank : axis;
 }
 
 I64s normal_axes(I64s axes, int64_t rank) {
   for (int64_t& each : axes) each = normal_axis(each, rank);
   std::ranges::sort(axes);
-  if (std::ranges::adjacent_find(axes) != axes.end())
-    fail_onnx(invalid_argument("an axis is named twice"));
+  if (std::ranges::adjacent_find(axes) != axes.end()) bad_onnx("an axis is named twice");
   return axes;
 }
 
@@ -176,7 +177,7 @@ Value OnnxEmitter::squeeze(Value x, I64s axes) const {
     if (!contains(axes, i)) {
       dims.push_back(size);
     } else if (size != 1) {
-      fail_onnx(invalid_argument("dimension {} has {} elements, and cannot be squeezed", i, size));
+      bad_onnx("dimension {} has {} elements, and cannot be squeezed", i, size);
     }
   }
   return reshape(x, std::move(dims));
@@ -273,7 +274,7 @@ Value OnnxEmitter::cumulative(OpCode combiner, Value x, int64_t axis, bool exclu
 
 Value OnnxEmitter::arg_extreme(Value x, int64_t axis, bool greatest, bool last) const {
   const int64_t size = dims_of(x)[static_cast<size_t>(axis)];
-  if (size == 0) fail_onnx(invalid_argument("dimension {} has no elements", axis));
+  if (size == 0) bad_onnx("dimension {} has no elements", axis);
   const Value extreme = reduce(greatest ? OpCode::kMaximum : OpCode::kMinimum, x, {axis}, true);
   Value found = compare(Direction::kEq, x, extreme);
   if (is_float(type_of(x))) found = logical_or(found, compare(Direction::kNe, x, x));
@@ -311,8 +312,7 @@ Value OnnxEmitter::dot_general(Value x, Value y, DotDims dims,
 }
 
 Value OnnxEmitter::matmul(Value x, Value y, std::optional<ElementType> result) const {
-  if (rank_of(x) == 0 || rank_of(y) == 0)
-    fail_onnx(invalid_argument("a factor of a product of matrices has rank 0"));
+  if (rank_of(x) == 0 || rank_of(y) == 0) bad_onnx("a factor of a product of matrices has rank 0");
   const bool is_row = rank_of(x) == 1, is_column = rank_of(y) == 1;
   if (is_row) x = unsqueeze(x, {0});
   if (is_column) y = unsqueeze(y, {1});
@@ -377,8 +377,7 @@ Value OnnxEmitter::take(Value x, Value indices, int64_t axis) const {
 
 Value OnnxEmitter::take_along(Value x, Value indices, int64_t axis) const {
   if (rank_of(x) != rank_of(indices))
-    fail_onnx(
-        invalid_argument("the indices have rank {}, expected {}", rank_of(indices), rank_of(x)));
+    bad_onnx("the indices have rank {}, expected {}", rank_of(indices), rank_of(x));
   I64s limits = dims_of(indices);
   const auto a = static_cast<size_t>(axis);
   const int64_t size = limits[a] = dims_of(x)[a];
@@ -396,7 +395,7 @@ Value OnnxEmitter::gather_nd(Value x, Value indices, int64_t batch) const {
   const int64_t rank = rank_of(x), index_rank = rank_of(indices);
   const int64_t length = index_rank == 0 ? 0 : dims_of(indices).back();
   if (batch < 0 || batch >= index_rank || length + batch > rank)
-    fail_onnx(invalid_argument("index vectors of {} elements for rank {}", length, rank));
+    bad_onnx("index vectors of {} elements for rank {}", length, rank);
   GatherDims dims;
   I64s sizes = dims_of(x);
   Dims wraps;
@@ -422,7 +421,7 @@ Value OnnxEmitter::scatter_nd(Value x, Value indices, Value updates, std::option
   const int64_t rank = rank_of(x), index_rank = rank_of(indices);
   const int64_t length = index_rank == 0 ? 0 : dims_of(indices).back();
   if (index_rank == 0 || length > rank)
-    fail_onnx(invalid_argument("index vectors of {} elements for rank {}", length, rank));
+    bad_onnx("index vectors of {} elements for rank {}", length, rank);
   ScatterDims dims;
   dims.update_window_dims = all_axes(index_rank - 1 + rank - length, index_rank - 1);
   dims.inserted_window_dims = all_axes(length);

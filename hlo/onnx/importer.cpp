@@ -205,8 +205,7 @@ class Restored {
 };
 
 Values OnnxImporter::import_graph(const OnnxGraph& graph, const Values& arguments, Builder& into) {
-  if (depth_ >= kMostNesting)
-    fail_onnx(resource_exhausted("graphs and functions are nested too deeply"));
+  if (depth_ >= kMostNesting) exceed_onnx("graphs and functions are nested too deeply");
   const Restored<int> deeper(depth_, depth_ + 1);
   Names names;
   names.outer = names_;
@@ -217,8 +216,8 @@ Values OnnxImporter::import_graph(const OnnxGraph& graph, const Values& argument
     names.opsets = &model_.opsets;
   }
   if (graph.inputs.size() != arguments.size())
-    fail_onnx(invalid_argument("graph '{}' takes {} values, not {}", graph.name,
-                               graph.inputs.size(), arguments.size()));
+    bad_onnx("graph '{}' takes {} values, not {}", graph.name, graph.inputs.size(),
+             arguments.size());
   for (size_t i = 0; i < arguments.size(); ++i) names.values[graph.inputs[i].name] = arguments[i];
   const OnnxEmitter emitter(into);
   for (const auto& [name, value] : graph.initializers) names.values[name] = emitter.constant(value);
@@ -241,13 +240,11 @@ void OnnxImporter::import_nodes(const std::vector<OnnxNode>& nodes, Builder& int
     into.set_location(location);
     try {
       if (++nodes_ > kMostNodes)
-        fail_onnx(resource_exhausted("more than {} nodes, loops unrolled and functions inlined",
-                                     kMostNodes));
+        exceed_onnx("more than {} nodes, loops unrolled and functions inlined", kMostNodes);
       const Values results = import_node(node, into);
       for (size_t i = 0; i < node.outputs.size(); ++i) {
         if (node.outputs[i].empty()) continue;
-        if (i >= results.size() || !results[i])
-          fail_onnx(unimplemented("its output {} is not supported", i));
+        if (i >= results.size() || !results[i]) refuse_onnx("its output {} is not supported", i);
         names_->values[node.outputs[i]] = results[i];
       }
     } catch (OnnxFailure& failure) {
@@ -290,11 +287,9 @@ Values OnnxImporter::import_node(const OnnxNode& node, Builder& into) {
 
 Values OnnxImporter::call(const OnnxFunction& function, const OnnxNode& node, const Values& inputs,
                           Builder& into) {
-  if (depth_ >= kMostNesting)
-    fail_onnx(resource_exhausted("graphs and functions are nested too deeply"));
+  if (depth_ >= kMostNesting) exceed_onnx("graphs and functions are nested too deeply");
   if (inputs.size() > function.inputs.size())
-    fail_onnx(invalid_argument("{} inputs, and the function takes {}", inputs.size(),
-                               function.inputs.size()));
+    bad_onnx("{} inputs, and the function takes {}", inputs.size(), function.inputs.size());
   const Restored<int> deeper(depth_, depth_ + 1);
   AttributeMap attributes = node.attributes;
   attributes.insert(function.defaults.begin(), function.defaults.end());
@@ -318,8 +313,8 @@ Values OnnxImporter::apply(const OnnxNode& node, Values inputs, Builder& into) {
   const OnnxRow* row = find_onnx_row(node.domain, node.op_type, opset->second);
   if (row == nullptr) {
     if (has_onnx_row(node.domain, node.op_type))
-      fail_onnx(unimplemented("this version of the op is not supported"));
-    fail_onnx(unimplemented("the op is not supported"));
+      refuse_onnx("this version of the op is not supported");
+    refuse_onnx("the op is not supported");
   }
   OnnxLowering lowering(*this, into, node, *row, opset->second, std::move(inputs));
   Values results = row->lower(lowering);

@@ -30,7 +30,7 @@ std::optional<OpCode> combiner_of(Li& n) {
   if (word == "mul") return OpCode::kMultiply;
   if (word == "max") return OpCode::kMaximum;
   if (word == "min") return OpCode::kMinimum;
-  fail_onnx(unimplemented("reduction '{}' is not supported", word));
+  refuse_onnx("reduction '{}' is not supported", word);
 }
 
 Values lower_scatter_nd(Li& n) { return {n.scatter_nd(n.in(0), n.in(1), n.in(2), combiner_of(n))}; }
@@ -46,15 +46,14 @@ Values lower_scatter_elements(Li& n) {
     components.push_back(i == axis ? n.reshape(n.convert(n.in(1), ElementType::kS64), column)
                                    : n.iota(ElementType::kS64, column, i));
   }
-  if (std::ssize(dims) != n.rank_of(x))
-    fail_onnx(invalid_argument("the indices have rank {}", dims.size()));
+  if (std::ssize(dims) != n.rank_of(x)) bad_onnx("the indices have rank {}", dims.size());
   return {n.scatter_nd(x, n.concatenate(components, std::ssize(dims)), n.in(2), combiner_of(n))};
 }
 
 Values lower_one_hot(Li& n) {
   const Value values = n.in(2);
   const auto depth = static_cast<int64_t>(n.known_number(1));
-  if (depth < 0) fail_onnx(invalid_argument("depth is {}", depth));
+  if (depth < 0) bad_onnx("depth is {}", depth);
   Value indices = n.wrapped(n.in(0), depth);
   const int64_t axis = normal_axis(n.integer("axis", -1), n.rank_of(indices) + 1);
   indices = n.unsqueeze(indices, {axis});
@@ -216,7 +215,7 @@ Values lower_non_max_suppression(Li& n) {
   const double threshold = n.has(3) ? n.known_number(3) : 0;
   const Dims &b = boxes.shape().dims(), &s = scores.shape().dims();
   if (b.size() != 3 || s.size() != 3 || b[0] != s[0] || b[1] != s[2] || b[2] != 4)
-    fail_onnx(invalid_argument("boxes [{}] and scores [{}]", dims_to_string(b), dims_to_string(s)));
+    bad_onnx("boxes [{}] and scores [{}]", dims_to_string(b), dims_to_string(s));
   const bool centered = n.flag("center_point_box");
   I64s results;
   for (int64_t row = 0; row < s[0] * s[1]; ++row) {

@@ -20,7 +20,7 @@ Value negative_log_likelihood(Lo& n, Value x) {
   const ElementType type = n.type_of(x);
   const Value target = n.convert(n.in(1), ElementType::kS64);
   if (n.rank_of(x) < 2 || n.rank_of(target) + 1 != n.rank_of(x))
-    fail_onnx(invalid_argument("a target of rank {} for rank {}", n.rank_of(target), n.rank_of(x)));
+    bad_onnx("a target of rank {} for rank {}", n.rank_of(target), n.rank_of(x));
   Value index = target;
   Value weights = n.splat(type, n.dims_of(target), 1);
   std::optional<Value> ignored;
@@ -40,7 +40,7 @@ Values lower_negative_log_likelihood(Lo& n) { return {negative_log_likelihood(n,
 
 Values lower_softmax_cross_entropy(Lo& n) {
   const Value x = n.in(0);
-  if (n.rank_of(x) < 2) fail_onnx(invalid_argument("its input has rank {}", n.rank_of(x)));
+  if (n.rank_of(x) < 2) bad_onnx("its input has rank {}", n.rank_of(x));
   const Value shifted = n.sub(x, n.reduce(OpCode::kMaximum, x, {1}, true));
   const Value log_softmax = n.sub(shifted, n.log(n.sum(n.exp(shifted), {1}, true)));
   return {negative_log_likelihood(n, log_softmax), log_softmax};
@@ -58,7 +58,7 @@ using Optimizer = Values (*)(Lo&, const Optimized&, Value rate, Value step);
 Values for_each_variable(Lo& n, size_t states, Optimizer optimize) {
   const size_t groups = states + 2;
   if (n.input_count() < 2 || (n.input_count() - 2) % groups != 0)
-    fail_onnx(invalid_argument("it has {} inputs", n.input_count()));
+    bad_onnx("it has {} inputs", n.input_count());
   const size_t count = (n.input_count() - 2) / groups;
   Values results(count * (states + 1));
   for (size_t i = 0; i < count; ++i) {

@@ -7,7 +7,7 @@
 namespace tenon::hlo {
 
 Value OnnxLowering::in(size_t i) const {
-  if (!has(i)) fail_onnx(invalid_argument("input {} is missing", i));
+  if (!has(i)) bad_onnx("input {} is missing", i);
   return inputs_[i];
 }
 
@@ -39,14 +39,13 @@ I64s OnnxLowering::integers(std::string_view name) const {
 I64s OnnxLowering::integers(std::string_view name, size_t size, int64_t fill) const {
   I64s found = integers(name);
   if (found.empty()) return I64s(size, fill);
-  if (found.size() != size)
-    fail_onnx(invalid_argument("{} has {} numbers, expected {}", name, found.size(), size));
+  if (found.size() != size) bad_onnx("{} has {} numbers, expected {}", name, found.size(), size);
   return found;
 }
 
 const OnnxGraph& OnnxLowering::graph(std::string_view name) const {
   const OnnxAttribute* found = attribute(name);
-  if (found == nullptr || !found->graph) fail_onnx(invalid_argument("{} is missing", name));
+  if (found == nullptr || !found->graph) bad_onnx("{} is missing", name);
   return *found->graph;
 }
 
@@ -54,7 +53,7 @@ ElementType OnnxLowering::type_attribute(std::string_view name, ElementType othe
   const int64_t number = integer(name, 0);
   if (number == 0) return otherwise;
   const std::optional<ElementType> type = onnx_element_type(number);
-  if (!type) fail_onnx(unimplemented("{} is {}, no type of numbers", name, number));
+  if (!type) refuse_onnx("{} is {}, no type of numbers", name, number);
   return *type;
 }
 
@@ -65,9 +64,9 @@ std::optional<Literal> OnnxLowering::try_known(size_t i) const {
 Literal OnnxLowering::known(size_t i) const {
   std::optional<Literal> value = scope_->known(in(i));
   if (!value) {
-    fail_onnx(unimplemented(
+    refuse_onnx(
         "input {} ('{}') decides a shape, and depends on an argument whose value is not given", i,
-        i < node_->inputs.size() ? node_->inputs[i] : ""));
+        i < node_->inputs.size() ? node_->inputs[i] : "");
   }
   return *std::move(value);
 }
@@ -84,7 +83,7 @@ I64s OnnxLowering::known_i64s(size_t i) const {
 
 double OnnxLowering::known_number(size_t i) const {
   const Literal value = known(i);
-  if (value.element_count() != 1) fail_onnx(invalid_argument("input {} is not one number", i));
+  if (value.element_count() != 1) bad_onnx("input {} is not one number", i);
   return value.get_double(0);
 }
 

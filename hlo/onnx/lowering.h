@@ -20,6 +20,25 @@ struct OnnxFailure {
 };
 
 [[noreturn]] void fail_onnx(Error error);
+[[noreturn]] void fail_onnx(ErrorCode code, fmt::string_view format, fmt::format_args arguments);
+
+// Out of line, so that a check costs its caller little: kInvalidArgument, kUnimplemented and
+// kResourceExhausted.
+template <class... Args>
+[[noreturn, gnu::noinline, gnu::cold]] void bad_onnx(fmt::format_string<Args...> format,
+                                                     Args&&... args) {
+  fail_onnx(ErrorCode::kInvalidArgument, format, fmt::make_format_args(args...));
+}
+template <class... Args>
+[[noreturn, gnu::noinline, gnu::cold]] void refuse_onnx(fmt::format_string<Args...> format,
+                                                        Args&&... args) {
+  fail_onnx(ErrorCode::kUnimplemented, format, fmt::make_format_args(args...));
+}
+template <class... Args>
+[[noreturn, gnu::noinline, gnu::cold]] void exceed_onnx(fmt::format_string<Args...> format,
+                                                        Args&&... args) {
+  fail_onnx(ErrorCode::kResourceExhausted, format, fmt::make_format_args(args...));
+}
 
 using Values = std::vector<Value>;
 using Direction = ComparisonDirection;

@@ -14,7 +14,7 @@ Value per_channel(Ln& n, Value vector, Value x) {
 Values lower_batch_normalization(Ln& n) {
   const Value x = n.in(0);
   const double epsilon = n.real("epsilon", 1e-5);
-  if (!n.flag("spatial", true)) fail_onnx(unimplemented("spatial=0 is not supported"));
+  if (!n.flag("spatial", true)) refuse_onnx("spatial=0 is not supported");
   Value mean = n.in(3), variance = n.in(4);
   Values statistics;
   if (n.flag("training_mode") || (n.row().since < 14 && n.wants(1))) {
@@ -93,7 +93,7 @@ Values lower_group_normalization(Ln& n) {
   const ElementType type = n.type_of(x);
   const int64_t groups = n.integer("num_groups", 1);
   if (n.rank_of(x) < 2 || groups < 1 || n.dims_of(x)[1] % groups != 0)
-    fail_onnx(invalid_argument("{} groups of [{}]", groups, dims_to_string(n.dims_of(x))));
+    bad_onnx("{} groups of [{}]", groups, dims_to_string(n.dims_of(x)));
   Dims split = n.dims_of(x);
   split[1] /= groups;
   split.insert(split.begin() + 1, groups);
@@ -133,7 +133,7 @@ Values lower_lp_normalization(Ln& n) {
 Values lower_lrn(Ln& n) {
   const Value x = n.in(0);
   const int64_t size = n.integer("size", 1);
-  if (n.rank_of(x) < 2 || size < 1) fail_onnx(invalid_argument("size is {}", size));
+  if (n.rank_of(x) < 2 || size < 1) bad_onnx("size is {}", size);
   const I64s ones(n.dims_of(x).size(), 1), zeros(ones.size(), 0);
   OnnxEmitter::EmittedWindow window{ones, ones, zeros, zeros, ones};
   window.size[1] = size;
@@ -152,7 +152,7 @@ Values lower_dropout(Ln& n) {
     const std::optional<Literal> training = n.try_known(2);
     const bool off = training && training->get_integer(0) == 0;
     if (!off && (!n.has(1) || n.known_number(1) != 0))
-      fail_onnx(unimplemented("dropout in training is random, and not supported"));
+      refuse_onnx("dropout in training is random, and not supported");
   }
   const ElementType mask = n.row().since < 10 ? n.type_of(x) : ElementType::kPred;
   return {x, n.splat(mask, n.dims_of(x), 1)};

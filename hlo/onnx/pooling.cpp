@@ -23,7 +23,7 @@ OnnxEmitter::EmittedWindow whole_window(const OnnxWindow& window) {
 
 OnnxWindow pool_window(Lw& n, Value x) {
   const I64s size = n.integers("kernel_shape");
-  if (size.empty()) fail_onnx(invalid_argument("kernel_shape is missing"));
+  if (size.empty()) bad_onnx("kernel_shape is missing");
   return read_window(n, x, size);
 }
 
@@ -35,7 +35,7 @@ void for_each_place(Lw& n, Value padded, const OnnxWindow& window,
   int64_t places = 1;
   for (const int64_t each : window.size) places *= each;
   constexpr int64_t kMost = 4096;
-  if (places > kMost) fail_onnx(unimplemented("windows of {} elements with positions", places));
+  if (places > kMost) refuse_onnx("windows of {} elements with positions", places);
   for (int64_t p = 0; p < places; ++p) {
     I64s start(2, 0), limit = {dims[0], dims[1]}, strides(2, 1);
     I64s place(window.rank());
@@ -158,8 +158,7 @@ Values lower_max_unpool(Lw& n) {
     natural[i + 2] = (natural[i + 2] - 1) * strides[i] + size[i] - pads[i] - pads[i + rank];
   }
   Dims wanted = n.has(2) ? n.known_i64s(2) : natural;
-  if (wanted.size() != natural.size())
-    fail_onnx(invalid_argument("output_shape has {} sizes", wanted.size()));
+  if (wanted.size() != natural.size()) bad_onnx("output_shape has {} sizes", wanted.size());
   // Positions count within the whole array of the natural size.
   const auto scatter = [&](const Dims& dims) {
     const Value flat = n.splat(n.type_of(x), {element_count(dims)}, 0);

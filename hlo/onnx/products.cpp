@@ -9,7 +9,7 @@ namespace tenon::hlo {
 OnnxWindow read_window(const OnnxLowering& n, Value x, I64s size) {
   const size_t rank = size.size();
   if (n.dims_of(x).size() != rank + 2)
-    fail_onnx(invalid_argument("windows of rank {} over an array of rank {}", rank, n.rank_of(x)));
+    bad_onnx("windows of rank {} over an array of rank {}", rank, n.rank_of(x));
   OnnxWindow window;
   window.size = std::move(size);
   window.strides = n.integers("strides", rank, 1);
@@ -22,8 +22,8 @@ OnnxWindow read_window(const OnnxLowering& n, Value x, I64s size) {
     if (stride < 1 || window.dilations[i] < 1 || window.size[i] < 1 || stride > kMost ||
         window.dilations[i] > kMost || window.size[i] > kMost || std::abs(pads[i]) > kMost ||
         std::abs(pads[i + rank]) > kMost)
-      fail_onnx(invalid_argument("windows of size {} with stride {} and dilation {}",
-                                 window.size[i], stride, window.dilations[i]));
+      bad_onnx("windows of size {} with stride {} and dilation {}", window.size[i], stride,
+               window.dilations[i]);
     int64_t low = pads[i], high = pads[i + rank];
     if (automatic.starts_with("SAME")) {
       const int64_t wanted = (length + stride - 1) / stride;
@@ -35,8 +35,7 @@ OnnxWindow read_window(const OnnxLowering& n, Value x, I64s size) {
     }
     const int64_t room = length + low + high - window.extent(i);
     if (room < 0)
-      fail_onnx(invalid_argument("a window of {} is wider than {} elements", window.extent(i),
-                                 length + low + high));
+      bad_onnx("a window of {} is wider than {} elements", window.extent(i), length + low + high);
     int64_t count = room / stride + 1;
     if (n.flag("ceil_mode") && room % stride != 0 && count * stride < length + low) {
       high += stride - room % stride;
@@ -80,7 +79,7 @@ Value onnx_convolve(const OnnxEmitter& e, Value x, Value weights, const OnnxWind
 
 Value onnx_convolution_of(const OnnxLowering& n, Value x, Value weights,
                           std::optional<ElementType> result) {
-  if (n.rank_of(weights) < 3) fail_onnx(invalid_argument("weights of rank {}", n.rank_of(weights)));
+  if (n.rank_of(weights) < 3) bad_onnx("weights of rank {}", n.rank_of(weights));
   const I64s size(n.dims_of(weights).begin() + 2, n.dims_of(weights).end());
   return onnx_convolve(n, x, weights, read_window(n, x, size), n.integer("group", 1), result);
 }
@@ -100,8 +99,7 @@ Values lower_conv(Lp& n) { return {with_bias(n, onnx_convolution_of(n, n.in(0), 
 Values lower_conv_transpose(Lp& n) {
   const Value x = n.in(0), weights = n.in(1);
   if (n.rank_of(weights) < 3 || n.rank_of(x) != n.rank_of(weights))
-    fail_onnx(invalid_argument("weights of rank {} for an input of rank {}", n.rank_of(weights),
-                               n.rank_of(x)));
+    bad_onnx("weights of rank {} for an input of rank {}", n.rank_of(weights), n.rank_of(x));
   const I64s size(n.dims_of(weights).begin() + 2, n.dims_of(weights).end());
   const size_t rank = size.size();
   const I64s strides = n.integers("strides", rank, 1), dilations = n.integers("dilations", rank, 1);
@@ -129,8 +127,7 @@ Values lower_conv_transpose(Lp& n) {
   // [channel, feature of a group, …] becomes [feature, channel of a group, …].
   const int64_t groups = n.integer("group", 1);
   const Dims& d = n.dims_of(weights);
-  if (groups < 1 || d[0] % groups != 0)
-    fail_onnx(invalid_argument("{} groups of {} channels", groups, d[0]));
+  if (groups < 1 || d[0] % groups != 0) bad_onnx("{} groups of {} channels", groups, d[0]);
   Dims split = {groups, d[0] / groups, d[1]};
   split.insert(split.end(), size.begin(), size.end());
   I64s order = all_axes(std::ssize(split));
@@ -146,8 +143,7 @@ Values lower_matmul(Lp& n) { return {n.matmul(n.in(0), n.in(1))}; }
 
 Values lower_gemm(Lp& n) {
   const Value a = n.in(0), b = n.in(1);
-  if (n.rank_of(a) != 2 || n.rank_of(b) != 2)
-    fail_onnx(invalid_argument("its factors are no matrices"));
+  if (n.rank_of(a) != 2 || n.rank_of(b) != 2) bad_onnx("its factors are no matrices");
   const bool turn_a = n.flag("transA"), turn_b = n.flag("transB");
   Value product = n.dot_general(a, b, DotDims{{}, {}, {turn_a ? 0 : 1}, {turn_b ? 1 : 0}});
   const double alpha = n.real("alpha", 1), beta = n.real("beta", 1);
@@ -164,8 +160,7 @@ std::string labels_of(std::string term, int64_t rank) {
   const size_t dots = term.find("...");
   if (dots == std::string::npos) return term;
   const int64_t more = rank - (std::ssize(term) - 3);
-  if (more < 0 || more > 9)
-    fail_onnx(invalid_argument("the term '{}' does not fit rank {}", term, rank));
+  if (more < 0 || more > 9) bad_onnx("the term '{}' does not fit rank {}", term, rank);
   std::string digits;
   for (int64_t i = more; i > 0; --i) digits += static_cast<char>('0' + i);
   return term.replace(dots, 3, digits);
@@ -253,7 +248,7 @@ Values lower_einsum(Lp& n) {
     const Value x = n.in(t);
     terms.push_back({labels_of(inputs.substr(start, comma - start), n.rank_of(x)), x});
     if (std::ssize(terms.back().labels) != n.rank_of(x))
-      fail_onnx(invalid_argument("a term of '{}' does not fit rank {}", equation, n.rank_of(x)));
+      bad_onnx("a term of '{}' does not fit rank {}", equation, n.rank_of(x));
     take_diagonals(n, terms.back());
     start = comma + 1;
   }
@@ -285,8 +280,7 @@ Values lower_einsum(Lp& n) {
   I64s order;
   for (const char label : output) {
     const size_t at = result.labels.find(label);
-    if (at == std::string::npos)
-      fail_onnx(invalid_argument("'{}': no term has the label {}", equation, label));
+    if (at == std::string::npos) bad_onnx("'{}': no term has the label {}", equation, label);
     order.push_back(static_cast<int64_t>(at));
   }
   return {n.transpose(result.value, std::move(order))};
@@ -298,11 +292,11 @@ Values lower_einsum(Lp& n) {
 Values lower_det(Lp& n) {
   Value x = n.in(0);
   const int64_t rank = n.rank_of(x);
-  if (rank < 2) fail_onnx(invalid_argument("its input has rank {}", rank));
+  if (rank < 2) bad_onnx("its input has rank {}", rank);
   const int64_t size = n.dims_of(x).back();
   constexpr int64_t kMost = 64;
   if (size > kMost || n.dims_of(x)[static_cast<size_t>(rank) - 2] != size)
-    fail_onnx(unimplemented("determinants of [{}]", dims_to_string(n.dims_of(x))));
+    refuse_onnx("determinants of [{}]", dims_to_string(n.dims_of(x)));
   Dims batch(n.dims_of(x).begin(), n.dims_of(x).end() - 2);
   int64_t count = 1;
   for (const int64_t each : batch) count *= each;
@@ -334,15 +328,14 @@ Values lower_col2im(Lp& n) {
   const Value x = n.in(0);
   const I64s image = n.known_i64s(1), block = n.known_i64s(2);
   const size_t rank = block.size();
-  if (image.size() != rank || n.rank_of(x) != 3)
-    fail_onnx(invalid_argument("columns of rank {}", n.rank_of(x)));
+  if (image.size() != rank || n.rank_of(x) != 3) bad_onnx("columns of rank {}", n.rank_of(x));
   const I64s strides = n.integers("strides", rank, 1), dilations = n.integers("dilations", rank, 1);
   const I64s pads = n.integers("pads", 2 * rank, 0);
   int64_t window = 1;
   for (const int64_t each : block) window *= each;
   const int64_t batch = n.dims_of(x)[0];
   if (window < 1 || n.dims_of(x)[1] % window != 0)
-    fail_onnx(invalid_argument("{} rows for windows of {}", n.dims_of(x)[1], window));
+    bad_onnx("{} rows for windows of {}", n.dims_of(x)[1], window);
   const int64_t channels = n.dims_of(x)[1] / window;
   Dims dims = {batch, channels};
   Dims padded = dims;

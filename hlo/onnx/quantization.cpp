@@ -19,7 +19,7 @@ Value spread(Lq& n, Value v, Value x) {
     return n.broadcast_in_dim(v, n.dims_of(x), {normal_axis(n.integer("axis", 1), n.rank_of(x))});
   }
   if (n.rank_of(v) != n.rank_of(x))
-    fail_onnx(invalid_argument("scales of rank {} for rank {}", n.rank_of(v), n.rank_of(x)));
+    bad_onnx("scales of rank {} for rank {}", n.rank_of(v), n.rank_of(x));
   const auto axis = static_cast<size_t>(normal_axis(n.integer("axis", 1), n.rank_of(x)));
   const int64_t size = n.dims_of(x)[axis], blocks = n.dims_of(v)[axis];
   const int64_t length = block > 0 ? block : blocks > 0 ? (size + blocks - 1) / blocks : 1;

@@ -19,7 +19,7 @@ Value activate(const OnnxEmitter& e, std::string word, Value x, double alpha, do
   if (word == "leakyrelu") return e.select(e.compare(Direction::kLt, x, 0), e.mul(x, alpha), x);
   if (word == "scaledtanh") return e.mul(e.tanh(e.mul(x, beta)), alpha);
   if (word == "hardsigmoid") return e.max(e.min(e.add(e.mul(x, alpha), beta), 1), 0);
-  fail_onnx(unimplemented("activation '{}' is not supported", word));
+  refuse_onnx("activation '{}' is not supported", word);
 }
 
 struct RecurrentCell {
@@ -159,7 +159,7 @@ Values lower_recurrent(Lq& n) {
   Value x = n.in(0);
   if (n.rank_of(x) != 3 || n.rank_of(n.in(1)) != 3 || n.rank_of(n.in(2)) != 3 ||
       n.dims_of(n.in(1))[0] != static_cast<int64_t>(directions))
-    fail_onnx(invalid_argument("its input has rank {}", n.rank_of(x)));
+    bad_onnx("its input has rank {}", n.rank_of(x));
   if (batch_first) x = n.transpose(x, {1, 0, 2});
   const int64_t batch = n.dims_of(x)[1];
   std::optional<Value> lengths;
@@ -167,8 +167,7 @@ Values lower_recurrent(Lq& n) {
   const std::vector<std::string> activations = activations_of(n, kind, directions);
   const size_t each = number + 1;
   if (activations.size() < each * directions)
-    fail_onnx(
-        invalid_argument("{} activations, expected {}", activations.size(), each * directions));
+    bad_onnx("{} activations, expected {}", activations.size(), each * directions);
   Values outputs, hiddens, cells;
   for (size_t d = 0; d < directions; ++d) {
     const auto i = static_cast<int64_t>(d);

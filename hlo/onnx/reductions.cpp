@@ -68,7 +68,7 @@ Values lower_arg(Lr& n) {
 Values lower_cumulative(Lr& n) {
   const Value x = n.in(0);
   const I64s axis = n.known_i64s(1);
-  if (axis.size() != 1) fail_onnx(invalid_argument("axis is not one number"));
+  if (axis.size() != 1) bad_onnx("axis is not one number");
   return {n.cumulative(n.row().code(), x, normal_axis(axis[0], n.rank_of(x)), n.flag("exclusive"),
                        n.flag("reverse"))};
 }
@@ -78,7 +78,7 @@ Values lower_top_k(Lr& n) {
   const int64_t axis = normal_axis(n.integer("axis", -1), n.rank_of(x));
   const I64s k = n.row().since < 10 ? I64s{n.integer("k", 0)} : n.known_i64s(1);
   if (k.size() != 1 || k[0] < 0 || k[0] > n.dims_of(x)[static_cast<size_t>(axis)])
-    fail_onnx(invalid_argument("k is out of range"));
+    bad_onnx("k is out of range");
   const auto [values, positions] = n.sort(x, axis, n.flag("largest", true));
   return {n.slice_of(values, axis, 0, k[0]), n.slice_of(positions, axis, 0, k[0])};
 }

@@ -37,7 +37,7 @@ double original_position(const ResizeAxis& a, const std::string& mode, double x)
     return a.start * (length - 1) + x * (a.end - a.start) * (length - 1) / (scaled - 1);
   }
   if (mode != "half_pixel" && mode != "pytorch_half_pixel")
-    fail_onnx(unimplemented("coordinate_transformation_mode '{}' is not supported", mode));
+    refuse_onnx("coordinate_transformation_mode '{}' is not supported", mode);
   return (x + 0.5) / a.scale - 0.5;
 }
 
@@ -79,7 +79,7 @@ void add_weights(const ResizeAxis& a, const ResizeMode& mode, double x, std::vec
 Value resize_axis(Lz& n, Value x, const ResizeAxis& a, const ResizeMode& mode) {
   constexpr int64_t kMostWeights = int64_t{1} << 28;
   if (a.length < 1 || a.result < 0 || a.result > kMostWeights / a.length)
-    fail_onnx(resource_exhausted("{} elements of {}", a.result, a.length));
+    exceed_onnx("{} elements of {}", a.result, a.length);
   if (mode.mode == "nearest") {
     I64s places;
     for (int64_t i = 0; i < a.result; ++i) {
@@ -138,7 +138,7 @@ std::vector<ResizeAxis> resize_axes(Lz& n, Value x) {
   const size_t count = axes.size();
   if ((scales.empty() ? sizes.size() : scales.size()) != count ||
       (!roi.empty() && roi.size() != 2 * count))
-    fail_onnx(invalid_argument("scales or sizes do not fit {} axes", count));
+    bad_onnx("scales or sizes do not fit {} axes", count);
   std::vector<ResizeAxis> read;
   const std::string policy = n.text("keep_aspect_ratio_policy", "stretch");
   double common = policy == "not_larger" ? HUGE_VAL : 0;
@@ -154,8 +154,7 @@ std::vector<ResizeAxis> resize_axes(Lz& n, Value x) {
     if (!scales.empty()) {
       a.scale = scales[i];
       const double result = std::floor(length * a.scale);
-      if (!(a.scale > 0) || !(result < 1e12))
-        fail_onnx(invalid_argument("the scale is {}", a.scale));
+      if (!(a.scale > 0) || !(result < 1e12)) bad_onnx("the scale is {}", a.scale);
       a.result = static_cast<int64_t>(result);
     } else {
       a.result = sizes[i];
@@ -185,7 +184,7 @@ Values lower_resize(Lz& n) {
   mode.antialias = n.flag("antialias");
   if (mode.mode == "bilinear") mode.mode = "linear";
   if (mode.mode != "nearest" && mode.mode != "linear" && mode.mode != "cubic")
-    fail_onnx(unimplemented("mode '{}' is not supported", mode.mode));
+    refuse_onnx("mode '{}' is not supported", mode.mode);
   const ElementType type = n.type_of(x);
   const bool widened = mode.mode != "nearest" && (!is_float(type) || bit_width(type) < 32);
   if (widened) x = n.convert(x, ElementType::kF32);
@@ -307,7 +306,7 @@ Values lower_grid_sample(Lz& n) {
   const int64_t rank = n.rank_of(x) - 2;
   constexpr int64_t kMostRank = 3;
   if (rank < 1 || rank > kMostRank || n.rank_of(grid) != rank + 2 || n.dims_of(grid).back() != rank)
-    fail_onnx(unimplemented("a grid of rank {} for rank {}", n.rank_of(grid), n.rank_of(x)));
+    refuse_onnx("a grid of rank {} for rank {}", n.rank_of(grid), n.rank_of(x));
   std::string mode = n.text("mode", "linear");
   if (mode == "bilinear") mode = "linear";
   if (mode == "bicubic") mode = "cubic";
@@ -333,7 +332,7 @@ Values lower_affine_grid(Lz& n) {
   const I64s size = n.known_i64s(1);
   const bool aligned = n.flag("align_corners");
   const int64_t rank = std::ssize(size) - 2;
-  if (rank < 1 || n.rank_of(theta) != 3) fail_onnx(invalid_argument("{} sizes", size.size()));
+  if (rank < 1 || n.rank_of(theta) != 3) bad_onnx("{} sizes", size.size());
   const Dims space(size.begin() + 2, size.end());
   Dims column = space;
   column.push_back(1);
@@ -354,11 +353,9 @@ Values lower_affine_grid(Lz& n) {
 Values lower_roi_align(Lz& n) {
   const Value x = n.in(0), rois = n.in(1);
   const int64_t ratio = n.integer("sampling_ratio", 0);
-  if (ratio < 1) fail_onnx(unimplemented("sampling_ratio {} is not supported", ratio));
-  if (n.text("mode", "avg") != "avg")
-    fail_onnx(unimplemented("mode '{}' is not supported", n.text("mode", "")));
-  if (n.rank_of(x) != 4 || n.rank_of(rois) != 2)
-    fail_onnx(invalid_argument("its input has rank {}", n.rank_of(x)));
+  if (ratio < 1) refuse_onnx("sampling_ratio {} is not supported", ratio);
+  if (n.text("mode", "avg") != "avg") refuse_onnx("mode '{}' is not supported", n.text("mode", ""));
+  if (n.rank_of(x) != 4 || n.rank_of(rois) != 2) bad_onnx("its input has rank {}", n.rank_of(x));
   const bool half =
       n.row().since >= 16 && n.text("coordinate_transformation_mode", "half_pixel") == "half_pixel";
   const int64_t count = n.dims_of(rois)[0];

@@ -23,14 +23,14 @@ Values lower_constant(Ls& n) {
     if (name == "value_ints") return {n.i64s(value.integers)};
     if (name == "value_floats") return {floats(value.reals, {std::ssize(value.reals)})};
   }
-  fail_onnx(unimplemented("its value is no dense tensor of numbers"));
+  refuse_onnx("its value is no dense tensor of numbers");
 }
 
 Values lower_constant_of_shape(Ls& n) {
   Literal value = Literal::scalar(ElementType::kF32, 0);
   if (const OnnxAttribute* given = n.attribute("value"); given != nullptr) {
     if (!given->tensor || given->tensor->element_count() != 1)
-      fail_onnx(invalid_argument("value is no tensor of one element"));
+      bad_onnx("value is no tensor of one element");
     value = given->tensor->reshaped({});
   }
   return {n.broadcast_to(n.constant(std::move(value)), n.known_i64s(0))};
@@ -59,13 +59,13 @@ Values lower_reshape(Ls& n) {
   std::optional<size_t> open;
   for (size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] == 0 && !n.flag("allowzero")) {
-      if (i >= n.dims_of(x).size()) fail_onnx(invalid_argument("size 0 at {} has no source", i));
+      if (i >= n.dims_of(x).size()) bad_onnx("size 0 at {} has no source", i);
       dims[i] = n.dims_of(x)[i];
     }
     if (dims[i] == -1 && !open) {
       open = i;
     } else if (dims[i] < 0) {
-      fail_onnx(invalid_argument("the shape [{}] is none", dims_to_string(dims)));
+      bad_onnx("the shape [{}] is none", dims_to_string(dims));
     } else {
       others *= dims[i];
     }
@@ -78,7 +78,7 @@ Values lower_flatten(Ls& n) {
   const Value x = n.in(0);
   int64_t axis = n.integer("axis", 1);
   if (axis < 0) axis += n.rank_of(x);
-  if (axis < 0 || axis > n.rank_of(x)) fail_onnx(invalid_argument("axis {} is out of range", axis));
+  if (axis < 0 || axis > n.rank_of(x)) bad_onnx("axis {} is out of range", axis);
   int64_t rows = 1, columns = 1;
   for (int64_t i = 0; i < n.rank_of(x); ++i) {
     (i < axis ? rows : columns) *= n.dims_of(x)[static_cast<size_t>(i)];
@@ -100,7 +100,7 @@ Values lower_squeeze(Ls& n) {
 
 Values lower_unsqueeze(Ls& n) {
   const std::optional<I64s> axes = n.input_or_attribute(1, "axes");
-  if (!axes) fail_onnx(invalid_argument("axes are missing"));
+  if (!axes) bad_onnx("axes are missing");
   return {n.unsqueeze(n.in(0), *axes)};
 }
 
@@ -128,7 +128,7 @@ Values lower_split(Ls& n) {
   std::optional<I64s> parts = n.input_or_attribute(1, "split");
   if (!parts) {
     const int64_t count = n.integer("num_outputs", static_cast<int64_t>(n.output_count()));
-    if (count < 1) fail_onnx(invalid_argument("it has no outputs"));
+    if (count < 1) bad_onnx("it has no outputs");
     const int64_t each = (size + count - 1) / count;
     parts.emplace();
     int64_t left = size;
@@ -137,7 +137,7 @@ Values lower_split(Ls& n) {
       left -= parts->back();
     }
   }
-  if (parts->size() < n.output_count()) fail_onnx(invalid_argument("it has too many outputs"));
+  if (parts->size() < n.output_count()) bad_onnx("it has too many outputs");
   Values results;
   int64_t start = 0;
   for (const int64_t each : *parts) {
@@ -157,12 +157,12 @@ Values lower_slice(Ls& n) {
   const I64s steps = !old && n.has(4) ? n.known_i64s(4) : I64s(starts.size(), 1);
   if (axes.empty()) axes = all_axes(std::ssize(starts));
   if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
-    fail_onnx(invalid_argument("starts, ends, axes and steps differ in number"));
+    bad_onnx("starts, ends, axes and steps differ in number");
   I64s low(n.dims_of(x).size(), 0), high = n.dims_of(x), strides(low.size(), 1), turned;
   for (size_t i = 0; i < axes.size(); ++i) {
     const auto a = static_cast<size_t>(normal_axis(axes[i], n.rank_of(x)));
     const int64_t size = n.dims_of(x)[a], step = steps[i];
-    if (step == 0) fail_onnx(invalid_argument("a step is 0"));
+    if (step == 0) bad_onnx("a step is 0");
     const auto bound = [&](int64_t at, int64_t least, int64_t most) {
       return std::clamp(at < 0 ? at + size : at, least, most);
     };
@@ -194,18 +194,18 @@ Values lower_tile(Ls& n) {
   const Value x = n.in(0);
   const I64s repeats = n.known_i64s(1);
   if (std::ssize(repeats) != n.rank_of(x))
-    fail_onnx(invalid_argument("{} repeats for rank {}", repeats.size(), n.rank_of(x)));
+    bad_onnx("{} repeats for rank {}", repeats.size(), n.rank_of(x));
   Dims wide, flat;
   I64s places;
   for (size_t i = 0; i < repeats.size(); ++i) {
     const int64_t size = n.dims_of(x)[i];
-    if (repeats[i] < 0) fail_onnx(invalid_argument("a repeat is negative"));
+    if (repeats[i] < 0) bad_onnx("a repeat is negative");
     wide.push_back(repeats[i]);
     places.push_back(std::ssize(wide));
     wide.push_back(size);
     flat.push_back(repeats[i] * size);
   }
-  if (!checked_element_count(flat, 16)) fail_onnx(resource_exhausted("the result is too large"));
+  if (!checked_element_count(flat, 16)) exceed_onnx("the result is too large");
   return {n.reshape(n.broadcast_in_dim(x, std::move(wide), std::move(places)), std::move(flat))};
 }
 
@@ -215,7 +215,7 @@ Values lower_tile(Ls& n) {
 Value pad_by_elements(Ls& n, Value x, int64_t axis, int64_t low, int64_t high,
                       const std::string& mode) {
   const int64_t size = n.dims_of(x)[static_cast<size_t>(axis)];
-  if (size == 0) fail_onnx(invalid_argument("dimension {} has no elements to repeat", axis));
+  if (size == 0) bad_onnx("dimension {} has no elements to repeat", axis);
   I64s places;
   for (int64_t i = -low; i < size + high; ++i) {
     int64_t place = i;
@@ -240,8 +240,7 @@ Values lower_pad(Ls& n) {
   I64s axes = n.has(3) ? n.known_i64s(3) : all_axes(n.rank_of(x));
   for (int64_t& each : axes) each = normal_axis(each, n.rank_of(x));
   const size_t count = axes.size();
-  if (pads.size() != 2 * count)
-    fail_onnx(invalid_argument("{} pads for {} axes", pads.size(), count));
+  if (pads.size() != 2 * count) bad_onnx("{} pads for {} axes", pads.size(), count);
   I64s low(n.dims_of(x).size(), 0), high(low.size(), 0);
   for (size_t i = 0; i < count; ++i) {
     low[static_cast<size_t>(axes[i])] = pads[i];
@@ -253,7 +252,7 @@ Values lower_pad(Ls& n) {
     return {n.pad(x, value, std::move(low), std::move(high))};
   }
   if (mode != "edge" && mode != "reflect" && mode != "wrap")
-    fail_onnx(unimplemented("mode '{}' is not supported", mode));
+    refuse_onnx("mode '{}' is not supported", mode);
   for (size_t i = 0; i < low.size(); ++i) {
     if (low[i] != 0 || high[i] != 0)
       x = pad_by_elements(n, x, static_cast<int64_t>(i), low[i], high[i], mode);
@@ -265,8 +264,7 @@ Values lower_center_crop_pad(Ls& n) {
   Value x = n.in(0);
   const I64s sizes = n.known_i64s(1);
   I64s axes = n.has_attribute("axes") ? n.integers("axes") : all_axes(n.rank_of(x));
-  if (axes.size() != sizes.size())
-    fail_onnx(invalid_argument("{} sizes for {} axes", sizes.size(), axes.size()));
+  if (axes.size() != sizes.size()) bad_onnx("{} sizes for {} axes", sizes.size(), axes.size());
   I64s low(n.dims_of(x).size(), 0), high(low.size(), 0);
   for (size_t i = 0; i < axes.size(); ++i) {
     const auto a = static_cast<size_t>(normal_axis(axes[i], n.rank_of(x)));
@@ -288,11 +286,10 @@ Values lower_center_crop_pad(Ls& n) {
 Values lower_space_to_depth(Ls& n) {
   const Value x = n.in(0);
   const int64_t block = n.integer("blocksize", 1);
-  if (n.rank_of(x) != 4 || block < 1)
-    fail_onnx(invalid_argument("its input has rank {}, expected 4", n.rank_of(x)));
+  if (n.rank_of(x) != 4 || block < 1) bad_onnx("its input has rank {}, expected 4", n.rank_of(x));
   const Dims& d = n.dims_of(x);
   if (d[2] % block != 0 || d[3] % block != 0)
-    fail_onnx(invalid_argument("[{}] is no multiple of blocks of {}", dims_to_string(d), block));
+    bad_onnx("[{}] is no multiple of blocks of {}", dims_to_string(d), block);
   const bool row_first = n.text("mode", "DCR") == "DCR";
   const Value split = n.reshape(x, {d[0], d[1], d[2] / block, block, d[3] / block, block});
   const Value moved =
@@ -303,12 +300,11 @@ Values lower_space_to_depth(Ls& n) {
 Values lower_depth_to_space(Ls& n) {
   const Value x = n.in(0);
   const int64_t block = n.integer("blocksize", 1);
-  if (n.rank_of(x) != 4 || block < 1)
-    fail_onnx(invalid_argument("its input has rank {}, expected 4", n.rank_of(x)));
+  if (n.rank_of(x) != 4 || block < 1) bad_onnx("its input has rank {}, expected 4", n.rank_of(x));
   const Dims& d = n.dims_of(x);
   const int64_t depth = d[1] / (block * block);
   if (depth * block * block != d[1])
-    fail_onnx(invalid_argument("{} channels are no multiple of blocks of {}", d[1], block));
+    bad_onnx("{} channels are no multiple of blocks of {}", d[1], block);
   const bool columns = n.text("mode", "DCR") == "CRD";
   const Value split = columns ? n.reshape(x, {d[0], depth, block, block, d[2], d[3]})
                               : n.reshape(x, {d[0], block, block, depth, d[2], d[3]});
@@ -328,7 +324,7 @@ Value triangle(Ls& n, const Dims& dims, Value offset, bool upper) {
 
 Values lower_trilu(Ls& n) {
   const Value x = n.in(0);
-  if (n.rank_of(x) < 2) fail_onnx(invalid_argument("its input has rank {}", n.rank_of(x)));
+  if (n.rank_of(x) < 2) bad_onnx("its input has rank {}", n.rank_of(x));
   const Value offset = n.has(1) ? n.reshape(n.convert(n.in(1), ElementType::kS64), {})
                                 : n.number(ElementType::kS64, 0);
   return {n.select(triangle(n, n.dims_of(x), offset, n.flag("upper", true)), x, n.like(x, 0))};
@@ -336,8 +332,7 @@ Values lower_trilu(Ls& n) {
 
 Values lower_eye_like(Ls& n) {
   const Value x = n.in(0);
-  if (n.rank_of(x) != 2)
-    fail_onnx(invalid_argument("its input has rank {}, expected 2", n.rank_of(x)));
+  if (n.rank_of(x) != 2) bad_onnx("its input has rank {}, expected 2", n.rank_of(x));
   const Value rows = n.iota(ElementType::kS64, n.dims_of(x), 0);
   const Value columns = n.iota(ElementType::kS64, n.dims_of(x), 1);
   const Value same =
@@ -348,9 +343,9 @@ Values lower_eye_like(Ls& n) {
 Values lower_range(Ls& n) {
   const ElementType type = n.type_of(n.in(0));
   const double start = n.known_number(0), limit = n.known_number(1), delta = n.known_number(2);
-  if (delta == 0) fail_onnx(invalid_argument("delta is 0"));
+  if (delta == 0) bad_onnx("delta is 0");
   const double count = std::max(0.0, std::ceil((limit - start) / delta));
-  if (!(count < 1e9)) fail_onnx(resource_exhausted("a range of {} elements", count));
+  if (!(count < 1e9)) exceed_onnx("a range of {} elements", count);
   const Value steps = n.iota(type, {static_cast<int64_t>(count)}, 0);
   return {n.add(n.mul(steps, n.reshape(n.in(2), {})), n.reshape(n.in(0), {}))};
 }

@@ -41,18 +41,17 @@ Values lower_dft(Lf& n) {
   Value x = n.in(0);
   const ElementType type = n.type_of(x);
   if (n.rank_of(x) < 2 || n.dims_of(x).back() > 2)
-    fail_onnx(invalid_argument("its input is [{}]", dims_to_string(n.dims_of(x))));
+    bad_onnx("its input is [{}]", dims_to_string(n.dims_of(x)));
   if (bit_width(type) < 32) x = n.convert(x, ElementType::kF32);
   int64_t axis = n.row().since < 20 ? n.integer("axis", 1) : -2;
   if (n.has(2)) axis = static_cast<int64_t>(n.known_number(2));
   axis = normal_axis(axis, n.rank_of(x));
-  if (axis == n.rank_of(x) - 1)
-    fail_onnx(invalid_argument("the axis is that of real and imaginary parts"));
+  if (axis == n.rank_of(x) - 1) bad_onnx("the axis is that of real and imaginary parts");
   const bool inverse = n.flag("inverse"), onesided = n.flag("onesided");
   const int64_t given = n.dims_of(x)[static_cast<size_t>(axis)];
   int64_t length = inverse && onesided ? 2 * (given - 1) : given;
   if (n.has(1)) length = static_cast<int64_t>(n.known_number(1));
-  if (length < 1) fail_onnx(invalid_argument("dft_length is {}", length));
+  if (length < 1) bad_onnx("dft_length is {}", length);
   x = resized(n, x, axis, inverse && onesided ? length / 2 + 1 : length);
   // The transformed dimension last.
   I64s order = all_axes(n.rank_of(x) - 1);
@@ -76,8 +75,7 @@ Values lower_stft(Lf& n) {
   if (n.has(2) && length == 0) length = n.count_of(n.in(2));
   if (n.rank_of(x) == 2) x = n.unsqueeze(x, {2});
   if (n.rank_of(x) != 3 || step < 1 || length < 1 || length > n.dims_of(x)[1])
-    fail_onnx(
-        invalid_argument("frames of {} by {} of [{}]", length, step, dims_to_string(n.dims_of(x))));
+    bad_onnx("frames of {} by {} of [{}]", length, step, dims_to_string(n.dims_of(x)));
   if (bit_width(type) < 32) x = n.convert(x, ElementType::kF32);
   const int64_t frames = (n.dims_of(x)[1] - length) / step + 1;
   const Dims dims = {frames, length};
@@ -98,7 +96,7 @@ Values lower_window(Lf& n) {
       {0.5, 0.5, 0}, {25.0 / 46, 21.0 / 46, 0}, {0.42, 0.5, 0.08}};
   const double* c = kCosines[n.row().parameter];
   const double size = n.known_number(0);
-  if (!(size >= 0 && size < 1e8)) fail_onnx(invalid_argument("a window of {} elements", size));
+  if (!(size >= 0 && size < 1e8)) bad_onnx("a window of {} elements", size);
   const double period = n.flag("periodic", true) ? size : size - 1;
   Literal window(
       Shape(n.type_attribute("output_datatype", ElementType::kF32), {static_cast<int64_t>(size)}));
@@ -116,7 +114,7 @@ Values lower_mel_weights(Lf& n) {
   constexpr double kMost = 1e5;
   if (!(bins >= 1 && bins < kMost && length >= 1 && length < kMost && rate >= 1 && lowest >= 0 &&
         highest >= 0))
-    fail_onnx(invalid_argument("{} bins of a transform of {}", bins, length));
+    bad_onnx("{} bins of a transform of {}", bins, length);
   const auto count = static_cast<int64_t>(bins), rows = static_cast<int64_t>(length) / 2 + 1;
   const auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
   const double step = (mel(highest) - mel(lowest)) / (bins + 2);
