@@ -160,6 +160,7 @@ Values lower_flex_attention(La& n) {
 
 Values lower_rotary_embedding(La& n) {
   const bool flat = n.rank_of(n.in(0)) == 3;
+  n.check_rank(n.in(0), 3, 4);
   // [batch, length, heads, size]
   Value x = n.in(0);
   if (flat) {

@@ -37,8 +37,8 @@ Values lower_if(Lc& n) {
   const OnnxGraph& on_true = n.graph("then_branch");
   const OnnxGraph& on_false = n.graph("else_branch");
   const Value condition = rank_zero(n, n.in(0));
-  if (const auto known = n.try_known(0)) {
-    return n.scope().import_graph(known->get_integer(0) != 0 ? on_true : on_false, {}, n.builder());
+  if (const auto known = n.known_flag(0)) {
+    return n.scope().import_graph(*known ? on_true : on_false, {}, n.builder());
   }
   std::vector<Region> regions;
   for (const OnnxGraph* each : {&on_true, &on_false}) {
@@ -115,12 +115,11 @@ LoopParts parts_of(Lc& n, const OnnxGraph& body) {
   LoopParts parts;
   if (n.has(0)) {
     parts.count = n.convert(rank_zero(n, n.in(0)), ElementType::kS64);
-    if (const auto known = n.try_known(0))
-      parts.known_count = std::max<int64_t>(known->get_integer(0), 0);
+    if (n.try_known(0)) parts.known_count = std::max<int64_t>(n.known_integer(0), 0);
   }
   if (n.has(1)) {
-    parts.condition = rank_zero(n, n.in(1));
-    if (const auto known = n.try_known(1)) parts.known_condition = known->get_integer(0) != 0;
+    parts.condition = n.convert(rank_zero(n, n.in(1)), ElementType::kPred);
+    parts.known_condition = n.known_flag(1);
   } else {
     parts.known_condition = true;
   }
@@ -149,7 +148,7 @@ Values loop_as_while(Lc& n, const OnnxGraph& graph, const LoopParts& parts) {
         refuse_onnx("the type of a carried value changes from {} to {}",
                     parts.carried[i].type().to_string(), outputs[i + 1].type().to_string());
     }
-    outputs[0] = e.reshape(outputs[0], {});
+    outputs[0] = e.convert(e.reshape(outputs[0], {}), ElementType::kPred);
     if (parts.collected > 0) {
       const auto known = n.scope().known(outputs[0]);
       const bool goes_on = (known && known->get_integer(0) != 0) ||
@@ -188,7 +187,7 @@ Values loop_unrolled(Lc& n, const OnnxGraph& graph, const LoopParts& parts) {
     Values arguments = {n.constant(Literal::scalar_integer(ElementType::kS64, i)), condition};
     arguments.insert(arguments.end(), carried.begin(), carried.end());
     const Values outputs = n.scope().import_graph(graph, arguments, n.builder());
-    condition = n.reshape(outputs[0], {});
+    condition = n.convert(n.reshape(outputs[0], {}), ElementType::kPred);
     std::copy_n(outputs.begin() + 1, carried.size(), carried.begin());
     for (size_t c = 0; c < collected.size(); ++c) {
       collected[c].push_back(n.unsqueeze(outputs[c + 1 + carried.size()], {0}));

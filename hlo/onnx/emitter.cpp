@@ -63,6 +63,11 @@ void check_dims(const Dims& dims) {
 
 // --- Elements
 
+void OnnxEmitter::check_rank(Value x, int64_t least, int64_t most) {
+  if (rank_of(x) < least || rank_of(x) > most)
+    bad_onnx("an array of rank {} where one of rank {} is taken", rank_of(x), least);
+}
+
 Value OnnxEmitter::checked(Value value) const {
   if (!builder_->ok()) throw OnnxFailure{builder_->status()};
   return value;
@@ -140,6 +145,7 @@ Value OnnxEmitter::slice(Value x, I64s start, I64s limit, I64s strides) const {
 
 Value OnnxEmitter::slice_of(Value x, int64_t axis, int64_t start, int64_t limit,
                             int64_t stride) const {
+  check_rank(x, axis + 1);
   I64s starts(dims_of(x).size(), 0), limits = dims_of(x), strides(dims_of(x).size(), 1);
   const auto a = static_cast<size_t>(axis);
   starts[a] = start;
@@ -365,6 +371,7 @@ Value wrapped_vectors(const OnnxEmitter& e, Value indices, const Dims& sizes) {
 
 Value OnnxEmitter::take(Value x, Value indices, int64_t axis) const {
   const int64_t rank = rank_of(x), index_rank = rank_of(indices);
+  check_rank(x, std::max<int64_t>(axis, 0) + 1);
   GatherDims dims;
   for (int64_t i = 0; i < rank - 1; ++i) dims.offset_dims.push_back(i < axis ? i : i + index_rank);
   dims.collapsed_slice_dims = {axis};

@@ -52,7 +52,7 @@ Values lower_scatter_elements(Li& n) {
 
 Values lower_one_hot(Li& n) {
   const Value values = n.in(2);
-  const auto depth = static_cast<int64_t>(n.known_number(1));
+  const auto depth = n.known_integer(1);
   if (depth < 0) bad_onnx("depth is {}", depth);
   Value indices = n.wrapped(n.in(0), depth);
   const int64_t axis = normal_axis(n.integer("axis", -1), n.rank_of(indices) + 1);
@@ -80,6 +80,7 @@ Values lower_tensor_scatter(Li& n) {
   const Value past = n.in(0);
   Value update = n.in(1);
   const int64_t axis = normal_axis(n.integer("axis", -2), n.rank_of(past));
+  n.check_rank(update, n.rank_of(past), n.rank_of(past));
   const auto a = static_cast<size_t>(axis);
   const int64_t size = n.dims_of(past)[a], length = n.dims_of(update)[a];
   Value step = n.iota(ElementType::kS64, n.dims_of(past), axis);
@@ -195,8 +196,9 @@ double overlap(const ScoredBox& a, const ScoredBox& b) {
 
 // The boxes of a class that are not suppressed, the best first.
 I64s kept_boxes(std::vector<ScoredBox> boxes, int64_t most, double threshold) {
-  std::ranges::stable_sort(
-      boxes, [](const ScoredBox& a, const ScoredBox& b) { return a.score > b.score; });
+  std::ranges::sort(boxes, [](const ScoredBox& a, const ScoredBox& b) {
+    return a.score != b.score ? a.score > b.score : a.number < b.number;
+  });
   std::vector<ScoredBox> kept;
   for (const ScoredBox& each : boxes) {
     if (std::ssize(kept) >= most) break;
@@ -211,7 +213,7 @@ I64s kept_boxes(std::vector<ScoredBox> boxes, int64_t most, double threshold) {
 
 Values lower_non_max_suppression(Li& n) {
   const Literal boxes = n.known(0), scores = n.known(1);
-  const int64_t most = n.has(2) ? static_cast<int64_t>(n.known_number(2)) : 0;
+  const int64_t most = n.has(2) ? n.known_integer(2) : 0;
   const double threshold = n.has(3) ? n.known_number(3) : 0;
   const Dims &b = boxes.shape().dims(), &s = scores.shape().dims();
   if (b.size() != 3 || s.size() != 3 || b[0] != s[0] || b[1] != s[2] || b[2] != 4)

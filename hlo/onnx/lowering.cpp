@@ -1,6 +1,7 @@
 #include "hlo/onnx/lowering.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "hlo/onnx/reader.h"
 
@@ -16,9 +17,29 @@ const OnnxAttribute* OnnxLowering::attribute(std::string_view name) const {
   return found == node_->attributes.end() ? nullptr : &found->second;
 }
 
+namespace {
+
+// Numbers beyond these limits mean "to the end", or are wrong: sums and products of two stay
+// within 64 bits.
+constexpr int64_t kMostAttribute = int64_t{1} << 31, kMostKnown = int64_t{1} << 40;
+
+int64_t limited(int64_t value, int64_t most) { return std::clamp(value, -most, most); }
+
+int64_t integer_at(const Literal& value, int64_t i) {
+  if (!is_float(value.element_type()) && !is_complex(value.element_type())) {
+    return limited(value.get_integer(i), kMostKnown);
+  }
+  const double number = is_complex(value.element_type()) ? std::nan("") : value.get_double(i);
+  if (std::isnan(number)) bad_onnx("a size or position is NaN");
+  constexpr auto kMost = static_cast<double>(kMostKnown);
+  return static_cast<int64_t>(std::clamp(number, -kMost, kMost));
+}
+
+}  // namespace
+
 int64_t OnnxLowering::integer(std::string_view name, int64_t otherwise) const {
   const OnnxAttribute* found = attribute(name);
-  return found != nullptr && found->integer ? *found->integer : otherwise;
+  return found != nullptr && found->integer ? limited(*found->integer, kMostAttribute) : otherwise;
 }
 
 double OnnxLowering::real(std::string_view name, double otherwise) const {
@@ -33,7 +54,9 @@ std::string OnnxLowering::text(std::string_view name, std::string_view otherwise
 
 I64s OnnxLowering::integers(std::string_view name) const {
   const OnnxAttribute* found = attribute(name);
-  return found != nullptr ? found->integers : I64s{};
+  I64s values = found != nullptr ? found->integers : I64s{};
+  for (int64_t& each : values) each = limited(each, kMostAttribute);
+  return values;
 }
 
 I64s OnnxLowering::integers(std::string_view name, size_t size, int64_t fill) const {
@@ -74,22 +97,33 @@ Literal OnnxLowering::known(size_t i) const {
 I64s OnnxLowering::known_i64s(size_t i) const {
   const Literal value = known(i);
   I64s numbers;
-  for (int64_t n = 0; n < value.element_count(); ++n) {
-    numbers.push_back(is_float(value.element_type()) ? static_cast<int64_t>(value.get_double(n))
-                                                     : value.get_integer(n));
-  }
+  for (int64_t n = 0; n < value.element_count(); ++n) numbers.push_back(integer_at(value, n));
   return numbers;
 }
 
 double OnnxLowering::known_number(size_t i) const {
   const Literal value = known(i);
-  if (value.element_count() != 1) bad_onnx("input {} is not one number", i);
+  if (value.element_count() != 1 || is_complex(value.element_type()))
+    bad_onnx("input {} is not one number", i);
   return value.get_double(0);
+}
+
+int64_t OnnxLowering::known_integer(size_t i) const {
+  const I64s value = known_i64s(i);
+  if (value.size() != 1) bad_onnx("input {} is not one number", i);
+  return value[0];
+}
+
+std::optional<bool> OnnxLowering::known_flag(size_t i) const {
+  const std::optional<Literal> value = try_known(i);
+  if (!value) return std::nullopt;
+  if (value->element_count() != 1) bad_onnx("input {} is not one number", i);
+  return integer_at(*value, 0) != 0;
 }
 
 std::optional<I64s> OnnxLowering::input_or_attribute(size_t i, std::string_view name) const {
   if (has(i)) return known_i64s(i);
-  if (const OnnxAttribute* found = attribute(name)) return found->integers;
+  if (attribute(name) != nullptr) return integers(name);
   return std::nullopt;
 }
 

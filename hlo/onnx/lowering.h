@@ -64,6 +64,9 @@ class OnnxEmitter {
   static int64_t rank_of(Value x) { return x.type().rank(); }
   static int64_t count_of(Value x) { return element_count(x.type().dims()); }
 
+  /// Throws if the rank is none of these.
+  static void check_rank(Value x, int64_t least, int64_t most = INT64_MAX);
+
   Value unary(OpCode code, Value x) const { return checked(builder_->unary(code, x)); }
   /// Both operands are broadcast to a common shape.
   Value binary(OpCode code, Value x, Value y) const;
@@ -225,6 +228,9 @@ class OnnxLowering : public OnnxEmitter {
   Literal known(size_t i) const;
   I64s known_i64s(size_t i) const;
   double known_number(size_t i) const;
+  int64_t known_integer(size_t i) const;
+  /// Nothing if the value is not known.
+  std::optional<bool> known_flag(size_t i) const;
   std::optional<Literal> try_known(size_t i) const;
   /// The input if there is one, else the attribute; older versions have the attribute.
   std::optional<I64s> input_or_attribute(size_t i, std::string_view name) const;

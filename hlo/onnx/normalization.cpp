@@ -20,6 +20,7 @@ Values lower_batch_normalization(Ln& n) {
   if (n.flag("training_mode") || (n.row().since < 14 && n.wants(1))) {
     const double momentum = n.real("momentum", 0.9);
     I64s axes = all_axes(n.rank_of(x));
+    n.check_rank(x, 1);
     axes.erase(axes.begin() + (n.rank_of(x) > 1 ? 1 : 0));
     const Value batch_mean = n.mean(x, axes, false);
     const Value shifted = n.sub(x, per_channel(n, batch_mean, x));
@@ -149,8 +150,7 @@ Values lower_lrn(Ln& n) {
 Values lower_dropout(Ln& n) {
   const Value x = n.in(0);
   if (n.has(2)) {
-    const std::optional<Literal> training = n.try_known(2);
-    const bool off = training && training->get_integer(0) == 0;
+    const bool off = n.known_flag(2) == false;
     if (!off && (!n.has(1) || n.known_number(1) != 0))
       refuse_onnx("dropout in training is random, and not supported");
   }

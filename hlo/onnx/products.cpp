@@ -105,6 +105,7 @@ Values lower_conv_transpose(Lp& n) {
   const I64s strides = n.integers("strides", rank, 1), dilations = n.integers("dilations", rank, 1);
   I64s pads = n.integers("pads", 2 * rank, 0);
   const I64s extra = n.integers("output_padding", rank, 0), shape = n.integers("output_shape");
+  if (!shape.empty() && shape.size() < rank) bad_onnx("output_shape has {} sizes", shape.size());
   const std::string automatic = n.text("auto_pad", "NOTSET");
   OnnxWindow window{size, I64s(rank, 1), dilations, {}, {}, {}};
   for (size_t i = 0; i < rank; ++i) {

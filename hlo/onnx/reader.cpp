@@ -490,7 +490,7 @@ Result<std::pair<std::string, OnnxAttribute>> OnnxReader::attribute(std::string_
     }
   }
   read.reals.resize(reals.size() / sizeof(float));
-  if (!reals.empty())
+  if (!read.reals.empty())
     std::memcpy(read.reals.data(), reals.data(), read.reals.size() * sizeof(float));
   // Writers of proto3 leave out zeros.
   if (type == 1 && !read.real) read.real = 0.0F;

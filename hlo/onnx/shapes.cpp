@@ -67,6 +67,9 @@ Values lower_reshape(Ls& n) {
     } else if (dims[i] < 0) {
       bad_onnx("the shape [{}] is none", dims_to_string(dims));
     } else {
+      constexpr int64_t kMost = int64_t{1} << 48;
+      if (dims[i] != 0 && others > kMost / dims[i])
+        exceed_onnx("the shape [{}] is too large", dims_to_string(dims));
       others *= dims[i];
     }
   }

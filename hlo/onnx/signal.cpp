@@ -44,13 +44,13 @@ Values lower_dft(Lf& n) {
     bad_onnx("its input is [{}]", dims_to_string(n.dims_of(x)));
   if (bit_width(type) < 32) x = n.convert(x, ElementType::kF32);
   int64_t axis = n.row().since < 20 ? n.integer("axis", 1) : -2;
-  if (n.has(2)) axis = static_cast<int64_t>(n.known_number(2));
+  if (n.has(2)) axis = n.known_integer(2);
   axis = normal_axis(axis, n.rank_of(x));
   if (axis == n.rank_of(x) - 1) bad_onnx("the axis is that of real and imaginary parts");
   const bool inverse = n.flag("inverse"), onesided = n.flag("onesided");
   const int64_t given = n.dims_of(x)[static_cast<size_t>(axis)];
   int64_t length = inverse && onesided ? 2 * (given - 1) : given;
-  if (n.has(1)) length = static_cast<int64_t>(n.known_number(1));
+  if (n.has(1)) length = n.known_integer(1);
   if (length < 1) bad_onnx("dft_length is {}", length);
   x = resized(n, x, axis, inverse && onesided ? length / 2 + 1 : length);
   // The transformed dimension last.
@@ -70,8 +70,8 @@ Values lower_dft(Lf& n) {
 Values lower_stft(Lf& n) {
   Value x = n.in(0);
   const ElementType type = n.type_of(x);
-  const auto step = static_cast<int64_t>(n.known_number(1));
-  int64_t length = n.has(3) ? static_cast<int64_t>(n.known_number(3)) : 0;
+  const auto step = n.known_integer(1);
+  int64_t length = n.has(3) ? n.known_integer(3) : 0;
   if (n.has(2) && length == 0) length = n.count_of(n.in(2));
   if (n.rank_of(x) == 2) x = n.unsqueeze(x, {2});
   if (n.rank_of(x) != 3 || step < 1 || length < 1 || length > n.dims_of(x)[1])
