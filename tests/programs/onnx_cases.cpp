@@ -1,5 +1,5 @@
 // Runs ONNX's node tests on a device: a line "pass NAME", "refused NAME: why" or "wrong NAME: why"
-// a case.
+// a case, then "steps N", the steps that ran on the device.
 //
 //   onnx_cases DEVICE FOLDER [CASE…]
 //
@@ -75,7 +75,7 @@ struct CaseOutcome {
   std::string word, why;
 };
 
-Result<CaseOutcome> run_case(const OnnxCase& test, const hlo::RunTarget& target) {
+Result<CaseOutcome> run_case(const OnnxCase& test, const hlo::RunTarget& target, int64_t& steps) {
   TENON_ASSIGN(const std::string bytes, read_file((test.folder / "model.onnx").string()));
   if (!hlo::is_onnx(bytes)) return CaseOutcome{"wrong", "it is not taken for a model"};
   TENON_ASSIGN(const std::vector<Literal> inputs, read_tensors(test.folder, "input"));
@@ -94,8 +94,10 @@ Result<CaseOutcome> run_case(const OnnxCase& test, const hlo::RunTarget& target)
     return CaseOutcome{"wrong", valid.message()};
   std::vector<hlo::CheckFailure> failures;
   int64_t checks = 0;
-  auto results =
-      hlo::run_on_device(target, *imported->module, inputs, hlo::Checks(&failures, &checks));
+  hlo::RunInfo info;
+  auto results = hlo::run_on_device(target, *imported->module, inputs,
+                                    hlo::Checks(&failures, &checks), {}, &info);
+  steps += info.steps.on_device();
   if (!results) return CaseOutcome{"wrong", "run: " + results.error().message()};
   if (results->size() != outputs.size())
     return CaseOutcome{"wrong",
@@ -124,6 +126,7 @@ int run_cases(const std::string& device, const fs::path& folder, std::vector<std
       names.push_back(each.path().filename().string());
     std::ranges::sort(names);
   }
+  int64_t steps = 0;
   for (const std::string& name : names) {
     OnnxCase test{folder / name};
     if (const auto text = read_file((test.folder / "tolerance").string()))
@@ -131,12 +134,13 @@ int run_cases(const std::string& device, const fs::path& folder, std::vector<std
     // Seen if the process ends here.
     fmt::print("case {}\n", name);
     std::fflush(stdout);
-    auto outcome = run_case(test, target);
+    auto outcome = run_case(test, target, steps);
     if (!outcome) outcome = CaseOutcome{"wrong", outcome.error().message()};
     std::ranges::replace(outcome->why, '\n', ' ');
     fmt::print("{} {}{}{}\n", outcome->word, name, outcome->why.empty() ? "" : ": ", outcome->why);
     std::fflush(stdout);
   }
+  fmt::print("steps {}\n", steps);
   return 0;
 }
 

@@ -214,7 +214,6 @@ TEST(OnnxRows, RefuseWhatDoesNotFit) {
     for (int i = 0; i < kNodes; ++i) {
       RandomNodes random(static_cast<uint32_t>(i));
       const OnnxModel model = random.model(*row);
-      if (std::getenv("TENON_TEST_TRACE") != nullptr) fmt::print(stderr, "{} {}\n", row->name, i);
       const auto made = import_onnx(model);
       if (!made) {
         EXPECT_FALSE(made.error().message().empty());

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <set>
 
-#include "hlo/onnx/windows.h"
+#include "hlo/onnx/ops/windows.h"
 
 namespace tenon::hlo {
 

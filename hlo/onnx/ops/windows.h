@@ -1,3 +1,5 @@
+// hlo/onnx/ops/: the rows of the table of ONNX ops, a file for each kind.
+//
 // Windows over the spatial dimensions of an array of batches and channels.
 #pragma once
 

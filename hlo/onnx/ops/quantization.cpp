@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "core/types/float_convert.h"
-#include "hlo/onnx/windows.h"
+#include "hlo/onnx/ops/windows.h"
 
 namespace tenon::hlo {
 namespace {

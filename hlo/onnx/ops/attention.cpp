@@ -1,7 +1,7 @@
 // Attention, and what stands beside it in models of language.
 #include <cmath>
 
-#include "hlo/onnx/windows.h"
+#include "hlo/onnx/ops/windows.h"
 
 namespace tenon::hlo {
 namespace {

@@ -1,7 +1,7 @@
 // Pools.
 #include <cmath>
 
-#include "hlo/onnx/windows.h"
+#include "hlo/onnx/ops/windows.h"
 
 namespace tenon::hlo {
 namespace {
