@@ -27,6 +27,7 @@ struct OptOptions {
   std::string emit = "hlo";
   std::string output;
   std::vector<std::string> shapes;
+  std::vector<std::string> args;
   std::vector<std::string> passes;
   std::vector<std::string> calls;
   bool locations = false;
@@ -167,7 +168,7 @@ Result<std::string> text_for_device(const hlo::Module& module, const OptOptions&
 
 Result<std::string> optimise(const OptOptions& options, Status& failed) {
   TENON_ASSIGN(std::unique_ptr<hlo::Module> module,
-               load_module(options.file, {options.shapes, {}}));
+               load_module(options.file, {options.shapes, options.args}));
   const bool lowers =
       options.emit == "kernels" || options.emit == "source" || options.emit.starts_with("program");
   if (!options.shapes.empty() || (lowers && hlo::is_dynamic(*module))) {
@@ -233,6 +234,12 @@ void add_opt_command(CLI::App& app, int* exit_code) {
   command
       ->add_option("--shape", options->shapes,
                    "Refine a dynamic program: sizes of parameter N as N=2x3")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command
+      ->add_option(
+          "--arg", options->args,
+          "For an ONNX model: a value of argument N that decides a shape, as for 'tenon run'")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--passes", options->passes, "Passes to run, in order: NAME,NAME,…")

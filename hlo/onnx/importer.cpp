@@ -29,6 +29,7 @@ class KnownValues {
     for (const auto& [op, values] : known_) evaluator_.forget(*op);
     known_.clear();
     unknown_.clear();
+    decided_.clear();
   }
   std::optional<Literal> value(Value value);
   std::vector<size_t> used() const { return {used_.begin(), used_.end()}; }
@@ -39,13 +40,14 @@ class KnownValues {
   std::optional<Literals> compute(const Instruction& op);
   std::optional<Literals> parameter(const Instruction& op) const;
   static bool is_folded(const Instruction& op);
+  bool is_decided(const Instruction& op);
 
   Evaluator evaluator_;
   const std::map<size_t, Literal>& given_;
   const Computation* main_ = nullptr;
   std::unordered_map<const Instruction*, Literals> known_;
   std::unordered_set<const Instruction*> unknown_;
-  std::unordered_map<const Instruction*, std::set<size_t>> uses_;
+  std::unordered_map<const Instruction*, bool> decided_;
   std::set<size_t> used_;
   int64_t ops_ = 0;
 };
@@ -95,8 +97,33 @@ std::optional<KnownValues::Literals> KnownValues::compute(const Instruction& op)
   return literals;
 }
 
-// Operands first, without recursion: a chain of ops may be long.
+// Decided before anything is computed: operands first, without recursion, since a chain of ops may
+// be long.
+bool KnownValues::is_decided(const Instruction& asked) {
+  std::vector<std::pair<const Instruction*, bool>> stack = {{&asked, false}};
+  while (!stack.empty()) {
+    const auto [op, ready] = stack.back();
+    stack.pop_back();
+    if (decided_.contains(op)) continue;
+    const bool leaf = op->code() == OpCode::kParameter || op->code() == OpCode::kConstant;
+    if (leaf || !is_folded(*op)) {
+      decided_[op] =
+          leaf && (op->code() == OpCode::kConstant ? is_folded(*op) : parameter(*op).has_value());
+      continue;
+    }
+    const std::vector<Value> operands = all_operands(*op);
+    if (ready) {
+      decided_[op] = std::ranges::all_of(operands, [&](Value each) { return decided_[each.def]; });
+      continue;
+    }
+    stack.emplace_back(op, true);
+    for (const Value each : operands) stack.emplace_back(each.def, false);
+  }
+  return decided_[&asked];
+}
+
 std::optional<Literal> KnownValues::value(Value asked) {
+  if (!is_decided(*asked.def)) return std::nullopt;
   std::vector<std::pair<const Instruction*, bool>> stack = {{asked.def, false}};
   while (!stack.empty()) {
     const auto [op, ready] = stack.back();
@@ -352,6 +379,10 @@ Result<Type> OnnxImporter::type_of_input(size_t i, std::map<std::string, int64_t
                       : value != knowledge_.values.end() ? &value->second.shape().dims()
                                                          : nullptr;
   if (given != nullptr) {
+    if (value != knowledge_.values.end() && value->second.element_type() != *input.element_type) {
+      return invalid_argument("input {} ('{}') is of {}, and is given as {}", i, input.name,
+                              name_of(*input.element_type), value->second.shape().to_string());
+    }
     if (dims && dims->size() != given->size())
       return invalid_argument("input {} ('{}') has rank {}, and is given with rank {}", i,
                               input.name, dims->size(), given->size());

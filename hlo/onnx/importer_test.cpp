@@ -133,6 +133,8 @@ TEST(OnnxImport, AnInputThatDecidesAShapeNeedsAValue) {
   const auto imported = import_onnx(model, known);
   ASSERT_TRUE(imported);
   EXPECT_EQ(imported->used_values, std::vector<size_t>{1});
+  known.values.insert_or_assign(1, Literal::scalar_integer(ElementType::kS32, 4).reshaped({1}));
+  EXPECT_EQ(error_of(model, known), "input 1 ('s') is of s64, and is given as s32[1]");
 }
 
 TEST(OnnxImport, SymbolicSizesAreThoseOfOtherInputs) {

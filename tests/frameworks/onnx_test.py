@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""ONNX's node tests on the CPU: models of one op, or of the ops that define it, with arguments and expected results.
+"""ONNX's node tests on the CPU: models of one op, or of the ops that define it, with arguments and expected results; and the networks
+that come with them.
 
     onnx_test.py BUILD [--full]     every sixth of them, or all
 
@@ -43,6 +44,19 @@ for test in sorted(tests, key=lambda each: each.name)[::step]:
             tensor = value if isinstance(value, onnx.TensorProto) else numpy_helper.from_array(np.asarray(value), info.name)
             (folder / f"{kind}_{number}.pb").write_bytes(tensor.SerializeToString())
     (folder / "tolerance").write_text(f"{test.rtol} {test.atol}")
+# Whole networks, with weights that are constants and one expected result each.
+light = pathlib.Path(onnx.__file__).parent / "backend/test/data/light"
+for path in sorted(light.glob("*.onnx"))[::step]:
+    model = onnx.load(path)
+    names = {each.name for each in model.graph.initializer}
+    [image] = [each for each in model.graph.input if each.name not in names]
+    dims = [each.dim_value for each in image.type.tensor_type.shape.dim]
+    values = (np.arange(np.prod(dims)) / np.prod(dims)).astype(np.float32).reshape(dims)
+    folder = out / path.stem
+    folder.mkdir()
+    (folder / "model.onnx").write_bytes(path.read_bytes())
+    (folder / "input_0.pb").write_bytes(numpy_helper.from_array(values).SerializeToString())
+    (folder / "output_0.pb").write_bytes(path.with_name(f"{path.stem}_output_0.pb").read_bytes())
 '''
 
 
