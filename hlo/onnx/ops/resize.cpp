@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "hlo/onnx/lowering.h"
+#include "hlo/onnx/ops/windows.h"
 
 namespace tenon::hlo {
 namespace {
@@ -390,11 +390,83 @@ Values lower_roi_align(Lz& n) {
   return {n.transpose(n.mean(split, {2, 4}, false), {0, 3, 1, 2})};
 }
 
+// For each element of the kernel, the elements of x that it meets: [batch, element, …, channel].
+Value deformed_samples(Lz& n, Value x, Value offsets, const OnnxWindow& window, int64_t elements) {
+  const auto rank = static_cast<int64_t>(window.rank());
+  const Dims& d = n.dims_of(offsets);  // [batch, element, dimension, …]
+  Dims dims = {d[0], elements};
+  dims.insert(dims.end(), d.begin() + 3, d.end());
+  std::vector<SampleAxis> axes;
+  int64_t inner = elements;
+  for (int64_t i = 0; i < rank; ++i) {
+    const auto a = static_cast<size_t>(i);
+    inner /= window.size[a];
+    // The kernel's elements count row by row.
+    const Value element = n.iota(ElementType::kS64, dims, 1);
+    const Value row = n.binary(OpCode::kRemainder, n.div(element, static_cast<double>(inner)),
+                               n.like(element, static_cast<double>(window.size[a])));
+    const Value step =
+        n.mul(n.iota(ElementType::kS64, dims, i + 2), static_cast<double>(window.strides[a]));
+    const Value start = n.sub(n.add(step, n.mul(row, static_cast<double>(window.dilations[a]))),
+                              static_cast<double>(window.low[a]));
+    const Value offset = n.squeeze(n.slice_of(offsets, 2, i, i + 1), {2});
+    const Value position = n.add(n.convert(start, n.type_of(offsets)), offset);
+    axes.push_back(neighbours(n, position, n.dims_of(x)[a + 2], "linear"));
+  }
+  return weighted_samples(n, channels_to(n, x, true), axes, {"zeros", false});
+}
+
+// Inputs: x, weights, offsets of the kernel's elements, a bias, a mask.
+Values lower_deform_conv(Lz& n) {
+  const Value x = n.in(0), weights = n.in(1);
+  n.check_rank(weights, 3);
+  n.check_rank(x, n.rank_of(weights), n.rank_of(weights));
+  n.check_rank(n.in(2), n.rank_of(x), n.rank_of(x));
+  const I64s size(n.dims_of(weights).begin() + 2, n.dims_of(weights).end());
+  const OnnxWindow window = read_window(n, x, size);
+  const auto rank = static_cast<int64_t>(size.size());
+  const int64_t groups = n.integer("group", 1), parts = n.integer("offset_group", 1);
+  const int64_t channels = n.dims_of(x)[1], features = n.dims_of(weights)[0],
+                elements = element_count(size);
+  if (groups < 1 || parts < 1 || channels % parts != 0 || channels % groups != 0 ||
+      features % groups != 0)
+    bad_onnx("{} groups and {} of offsets for {} channels", groups, parts, channels);
+  Dims split = {n.dims_of(x)[0], parts, elements, rank};
+  split.insert(split.end(), window.results.begin(), window.results.end());
+  const Value offsets = n.reshape(n.in(2), split);
+  Values samples;
+  for (int64_t p = 0; p < parts; ++p) {
+    const int64_t width = channels / parts;
+    const Value own = n.squeeze(n.slice_of(offsets, 1, p, p + 1), {1});
+    Value sample =
+        deformed_samples(n, n.slice_of(x, 1, p * width, (p + 1) * width), own, window, elements);
+    if (n.has(4)) {
+      Dims masks = split;
+      masks[3] = 1;
+      const Value mask = n.slice_of(n.reshape(n.in(4), masks), 1, p, p + 1);
+      sample = n.mul(sample, n.unsqueeze(n.squeeze(mask, {1, 3}), {-1}));
+    }
+    samples.push_back(sample);
+  }
+  const int64_t last = rank + 2;
+  const Value all = n.concatenate(samples, last);
+  Values results;
+  for (int64_t g = 0; g < groups; ++g) {
+    const int64_t width = channels / groups, count = features / groups;
+    const Value own = n.slice_of(all, last, g * width, (g + 1) * width);
+    const Value kernel =
+        n.reshape(n.slice_of(weights, 0, g * count, (g + 1) * count), {count, width, elements});
+    results.push_back(n.dot_general(own, kernel, DotDims{{}, {}, {last, 1}, {1, 2}}));
+  }
+  const Value y = channels_to(n, n.concatenate(results, rank + 1), false);
+  return {n.has(3) ? n.add(y, n.broadcast_in_dim(n.in(3), n.dims_of(y), {1})) : y};
+}
+
 constexpr OnnxRow kResizeRows[] = {
-    {"AffineGrid", 20, lower_affine_grid}, {"GridSample", 16, lower_grid_sample},
-    {"Resize", 10, lower_resize, 1},       {"Resize", 11, lower_resize, 0},
-    {"RoiAlign", 10, lower_roi_align},     {"RoiAlign", 16, lower_roi_align},
-    {"Upsample", 7, lower_resize, 1},
+    {"AffineGrid", 20, lower_affine_grid}, {"DeformConv", 19, lower_deform_conv},
+    {"GridSample", 16, lower_grid_sample}, {"Resize", 10, lower_resize, 1},
+    {"Resize", 11, lower_resize, 0},       {"RoiAlign", 10, lower_roi_align},
+    {"RoiAlign", 16, lower_roi_align},     {"Upsample", 7, lower_resize, 1},
 };
 
 }  // namespace
