@@ -183,6 +183,26 @@ Status GivenArguments::add_to(hlo::ArgumentKnowledge& known,
   return {};
 }
 
+Result<std::map<size_t, Literal>> GivenArguments::values(
+    const hlo::Computation& function, const std::map<size_t, Dims>& shapes) const {
+  std::map<size_t, Literal> values;
+  for (size_t i = 0; i < given_.size(); ++i) {
+    if (!given_[i]) continue;
+    if (given_[i]->file) {
+      values.emplace(i, *given_[i]->file);
+      continue;
+    }
+    const auto sizes = shapes.find(i);
+    const hlo::Type own = function.parameter(i).type();
+    const hlo::Type type = sizes == shapes.end() ? own : own.with_dims(sizes->second);
+    if (!type.shape().is_static() || given_[i]->value.starts_with("random")) continue;
+    auto literal = parse_argument(type, i, given_[i]->value);
+    if (!literal) return in_argument(i, given_[i]->value, std::move(literal.error()));
+    values.emplace(i, *std::move(literal));
+  }
+  return values;
+}
+
 Result<std::vector<Literal>> GivenArguments::complete(const hlo::Computation& function) const {
   std::vector<Literal> arguments;
   for (size_t i = 0; i < given_.size(); ++i) {

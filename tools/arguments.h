@@ -24,6 +24,11 @@ class GivenArguments {
   /// which may be shapes.
   Status add_to(hlo::ArgumentKnowledge& known, const hlo::Computation& function) const;
 
+  /// The values that are given for parameters of `function` with the sizes of `shapes` or their
+  /// own, by number; random ones, and those of unknown sizes, are none.
+  Result<std::map<size_t, Literal>> values(const hlo::Computation& function,
+                                           const std::map<size_t, Dims>& shapes) const;
+
   /// One array for each parameter of `function`, which must be static now. Every parameter must be
   /// given; errors name the arguments that are missing or have a wrong shape.
   Result<std::vector<Literal>> complete(const hlo::Computation& function) const;

@@ -5,11 +5,15 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "core/base/file.h"
+#include "hlo/onnx/importer.h"
+#include "hlo/onnx/reader.h"
+#include "tools/arguments.h"
 
 namespace tenon::tools {
 namespace {
@@ -64,13 +68,42 @@ void print_json(const nlohmann::json& document, int indent) {
   fmt::print("{}\n", document.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-Result<std::unique_ptr<hlo::Module>> load_module(const std::string& path) {
+namespace {
+
+Result<std::unique_ptr<hlo::Module>> import_onnx_program(std::string_view bytes,
+                                                         const std::string& path,
+                                                         const ProgramInputs& inputs) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  const bool is_file = path != "<stdin>";
+  TENON_ASSIGN(const hlo::OnnxModel model, hlo::read_onnx(bytes, !is_file         ? ""
+                                                                 : folder.empty() ? "."
+                                                                                  : folder));
+  TENON_ASSIGN(const std::unique_ptr<hlo::Module> signature, hlo::onnx_signature(model));
+  hlo::OnnxKnowledge known;
+  TENON_ASSIGN(known.shapes, parse_shapes(inputs.shapes));
+  TENON_ASSIGN(const GivenArguments given,
+               GivenArguments::read(*signature->entry(), inputs.arguments));
+  TENON_ASSIGN(known.values, given.values(*signature->entry(), known.shapes));
+  TENON_ASSIGN(hlo::OnnxImport imported, hlo::import_onnx(model, known));
+  return std::move(imported.module);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<hlo::Module>> import_program(std::string_view bytes, const std::string& path,
+                                                    const ProgramInputs& inputs) {
+  return hlo::is_onnx(bytes) ? import_onnx_program(bytes, path, inputs)
+                             : hlo::import_module(bytes, path);
+}
+
+Result<std::unique_ptr<hlo::Module>> load_module(const std::string& path,
+                                                 const ProgramInputs& inputs) {
   if (path == "-") {
     const std::string bytes((std::istreambuf_iterator<char>(std::cin)), {});
-    return hlo::import_module(bytes, "<stdin>");
+    return import_program(bytes, "<stdin>", inputs);
   }
   TENON_ASSIGN(const std::string bytes, read_file(path));
-  return hlo::import_module(bytes, path);
+  return import_program(bytes, path, inputs);
 }
 
 ProgressLine::ProgressLine(std::string what)

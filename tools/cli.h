@@ -43,8 +43,20 @@ int report(const Status& status);
 /// file: invalid UTF-8 is shown as U+FFFD.
 void print_json(const nlohmann::json& document, int indent = 2);
 
+/// For the import of an ONNX model: the values of --shape and --arg.
+struct ProgramInputs {
+  std::vector<std::string> shapes;
+  std::vector<std::string> arguments;
+};
+
+/// Imports a program in any form but a saved one. `path` is used in errors, and its folder has the
+/// external data of an ONNX model.
+Result<std::unique_ptr<hlo::Module>> import_program(std::string_view bytes, const std::string& path,
+                                                    const ProgramInputs& inputs = {});
+
 /// Reads and imports a program; "-" is standard input.
-Result<std::unique_ptr<hlo::Module>> load_module(const std::string& path);
+Result<std::unique_ptr<hlo::Module>> load_module(const std::string& path,
+                                                 const ProgramInputs& inputs = {});
 
 /// A line on stderr that is overwritten, only on a terminal and only after a second.
 class ProgressLine {

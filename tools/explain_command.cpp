@@ -16,6 +16,7 @@ struct ExplainOptions {
   std::string file;
   DeviceOptions device;
   std::vector<std::string> shapes;
+  std::vector<std::string> args;
   std::string entry;
   bool placement = true;
   bool json = false;
@@ -24,7 +25,8 @@ struct ExplainOptions {
 };
 
 Result<hlo::Compilation> compiled(const ExplainOptions& options) {
-  TENON_ASSIGN(std::unique_ptr<hlo::Module> module, load_module(options.file));
+  TENON_ASSIGN(std::unique_ptr<hlo::Module> module,
+               load_module(options.file, {options.shapes, options.args}));
   if (!options.shapes.empty() || hlo::is_dynamic(*module)) {
     hlo::ArgumentKnowledge known;
     known.entry = options.entry;
@@ -84,7 +86,8 @@ void add_explain_command(CLI::App& app, int* exit_code) {
   command
       ->add_option(
           "FILE", options->file,
-          "StableHLO text, HLO text, portable artifact or HLO proto; '-' is standard input")
+          "StableHLO text, HLO text, portable artifact, HLO proto or ONNX model; '-' is standard "
+          "input")
       ->required();
   command->add_option("--device", options->device.device,
                       "Device, as for 'tenon run' (default: interp)");
@@ -94,6 +97,12 @@ void add_explain_command(CLI::App& app, int* exit_code) {
   command
       ->add_option("--shape", options->shapes,
                    "Refine a dynamic program: sizes of parameter N as N=2x3")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command
+      ->add_option(
+          "--arg", options->args,
+          "For an ONNX model: a value of argument N that decides a shape, as for 'tenon run'")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--entry", options->entry, "Function to compile instead of the main one");

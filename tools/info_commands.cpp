@@ -3,6 +3,7 @@
 
 #include "core/backend/registry/registry.h"
 #include "core/base/lines.h"
+#include "hlo/onnx/lowering.h"
 #include "hlo/passes/pass.h"
 #include "tools/cli.h"
 
@@ -93,6 +94,31 @@ void print_passes(bool json) {
   print_json(document);
 }
 
+// The ops of ONNX, domain by domain, with the versions from which each row of the table holds.
+void print_onnx_ops() {
+  constexpr size_t kWidth = 110;
+  std::string_view domain = "none";
+  std::string line;
+  std::string_view name;
+  const auto flush = [&] {
+    if (!line.empty()) fmt::print("  {}\n", line);
+    line.clear();
+  };
+  for (const hlo::OnnxRow* row : hlo::all_onnx_rows()) {
+    if (row->domain != domain) {
+      flush();
+      domain = row->domain;
+      fmt::print("{}:\n", domain.empty() ? "ai.onnx" : domain);
+    }
+    const bool again = name == row->name && !line.empty();
+    if (!again && line.size() > kWidth) flush();
+    line += again ? fmt::format("/{}", row->since)
+                  : fmt::format("{}{} {}", line.empty() ? "" : ", ", row->name, row->since);
+    name = row->name;
+  }
+  flush();
+}
+
 }  // namespace
 
 void add_devices_command(CLI::App& app, int* exit_code) {
@@ -113,10 +139,16 @@ void add_devices_command(CLI::App& app, int* exit_code) {
 
 void add_ops_command(CLI::App& app, int* exit_code) {
   auto markdown = std::make_shared<bool>(false);
+  auto onnx = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("ops", "List the op set");
+  command->add_flag("--onnx", *onnx, "List the ops of ONNX that models may have, with versions");
   command->add_flag("--markdown", *markdown, "Print docs/ops.md");
-  command->callback([markdown, exit_code] {
-    print_ops(*markdown);
+  command->callback([markdown, onnx, exit_code] {
+    if (*onnx) {
+      print_onnx_ops();
+    } else {
+      print_ops(*markdown);
+    }
     *exit_code = 0;
   });
 }

@@ -27,6 +27,7 @@ struct OptOptions {
   std::string emit = "hlo";
   std::string output;
   std::vector<std::string> shapes;
+  std::vector<std::string> args;
   std::vector<std::string> passes;
   std::vector<std::string> calls;
   bool locations = false;
@@ -166,7 +167,8 @@ Result<std::string> text_for_device(const hlo::Module& module, const OptOptions&
 }
 
 Result<std::string> optimise(const OptOptions& options, Status& failed) {
-  TENON_ASSIGN(std::unique_ptr<hlo::Module> module, load_module(options.file));
+  TENON_ASSIGN(std::unique_ptr<hlo::Module> module,
+               load_module(options.file, {options.shapes, options.args}));
   const bool lowers =
       options.emit == "kernels" || options.emit == "source" || options.emit.starts_with("program");
   if (!options.shapes.empty() || (lowers && hlo::is_dynamic(*module))) {
@@ -217,7 +219,8 @@ void add_opt_command(CLI::App& app, int* exit_code) {
   command
       ->add_option(
           "FILE", options->file,
-          "StableHLO text, HLO text, portable artifact or HLO proto; '-' is standard input")
+          "StableHLO text, HLO text, portable artifact, HLO proto or ONNX model; '-' is standard "
+          "input")
       ->required();
   command->add_option("--emit", options->emit, "Form of the output")
       ->check(CLI::IsMember({"hlo", "stablehlo", "kernels", "source", "program", "program-bytes"}))
@@ -231,6 +234,12 @@ void add_opt_command(CLI::App& app, int* exit_code) {
   command
       ->add_option("--shape", options->shapes,
                    "Refine a dynamic program: sizes of parameter N as N=2x3")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command
+      ->add_option(
+          "--arg", options->args,
+          "For an ONNX model: a value of argument N that decides a shape, as for 'tenon run'")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--passes", options->passes, "Passes to run, in order: NAME,NAME,…")

@@ -207,6 +207,19 @@ def test_results_are_arguments_again(folder):
           "0: f32[2] = [4.5, 4.5]\n")
 
 
+def test_onnx_models(folder):
+    models = ROOT / "fuzz/corpus/onnx"
+    expect(succeeds("run", models / "layer.onnx", "--arg", "0=1") == "0: f32[2,2] = [[0.5, 0.5], [0.5, 0.5]]\n", "run")
+    expect("stablehlo.while" in succeeds("opt", models / "loop.onnx", "--emit", "stablehlo"), "opt")
+    # The condition decides which branch is imported, if it is given.
+    code, out, err = tenon("run", models / "branch.onnx", "--arg", "0=1", "--arg", "1=true", "--device", "interp")
+    expect(code == 0 and out == "0: f32[2] = [-1, -1]\n", f"{out} {err}")
+    damaged = pathlib.Path(folder) / "damaged.onnx"
+    damaged.write_bytes((models / "layer.onnx").read_bytes().replace(b"Softmax", b"Softmix"))
+    code, _, err = tenon("run", damaged, "--arg", "0=1")
+    expect(code == 1 and "node 2, Softmix of opset 18: the op is not supported" in err, err)
+
+
 def test_run_of_a_dynamic_program(folder):
     program = write(folder, "dynamic.mlir", DYNAMIC)
     equal(succeeds("run", program, "--shape", "0=3", "--arg", "0=2"), "0: f32[3] = [4, 4, 4]\n")

@@ -39,6 +39,7 @@ ALLOWED = {
     "hlo/decomposition": "core/base core/types hlo/ops hlo/ir hlo/inference hlo/builder",
     "hlo/import": "hlo/ops hlo/ir hlo/text hlo/artifact hlo/proto hlo/verify",
     "hlo/evaluator": "core/types hlo/types hlo/ir hlo/inference hlo/builder hlo/decomposition",
+    "hlo/onnx": "core/base core/types hlo/types hlo/ir hlo/builder hlo/evaluator",
     "hlo/buffers": "core/base core/program core/kernel",
     "hlo/lower": "core/base core/types core/kernel core/program hlo/ir hlo/inference hlo/builder hlo/text hlo/buffers",
     "hlo/passes": "core/base core/types hlo/ir hlo/text hlo/inference hlo/verify hlo/builder hlo/decomposition hlo/evaluator hlo/lower hlo/sample",

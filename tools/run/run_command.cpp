@@ -379,7 +379,8 @@ Result<RunOutcome> run_bytes(std::string_view bytes, const std::string& name,
     if (!outcome) return Error(std::move(outcome).error().with_context(name));
     return outcome;
   }
-  TENON_ASSIGN(std::unique_ptr<hlo::Module> module, hlo::import_module(bytes, name));
+  TENON_ASSIGN(std::unique_ptr<hlo::Module> module,
+               import_program(bytes, name, {options.shapes, options.args}));
   return run_module(std::move(module), options);
 }
 
@@ -473,7 +474,8 @@ void add_run_command(CLI::App& app, int* exit_code) {
   command
       ->add_option(
           "FILE", options->file,
-          "StableHLO text, portable artifact, HLO proto or saved program; '-' is standard input")
+          "StableHLO text, portable artifact, HLO proto, ONNX model or saved program; '-' is "
+          "standard input")
       ->required();
   command->add_option(
       "--device", options->device,

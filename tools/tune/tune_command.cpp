@@ -34,7 +34,7 @@ Result<TunedProgram> tuned_program(std::string_view bytes, const std::string& pa
   TunedProgram program;
   program.name = std::filesystem::path(path).stem().string();
   program.digest = serial::digest_of(bytes).substr(0, 16);
-  TENON_ASSIGN(program.module, hlo::import_module(bytes, path));
+  TENON_ASSIGN(program.module, import_program(bytes, path));
   const hlo::Computation* const entry = program.module->entry();
   if (entry == nullptr) return invalid_argument("{} has no @main", path);
   program.entry = entry->name();

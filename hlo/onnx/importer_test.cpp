@@ -1,0 +1,280 @@
+#include "hlo/onnx/importer.h"
+
+#include <gtest/gtest.h>
+
+#include "hlo/evaluator/evaluator.h"
+#include "hlo/onnx/lowering.h"
+#include "hlo/text/printer.h"
+#include "hlo/verify/verify.h"
+
+namespace tenon::hlo {
+namespace {
+
+using Names = std::vector<std::string>;
+
+OnnxNode node(const std::string& op, Names inputs, Names outputs) {
+  OnnxNode made;
+  made.op_type = op;
+  made.inputs = std::move(inputs);
+  made.outputs = std::move(outputs);
+  return made;
+}
+
+OnnxNode with_integer(OnnxNode made, const std::string& name, int64_t value) {
+  made.attributes[name].integer = value;
+  return made;
+}
+
+OnnxValueInfo value_info(const std::string& name, ElementType type, Dims dims, Names symbols = {}) {
+  OnnxValueInfo info;
+  info.name = name;
+  info.element_type = type;
+  symbols.resize(dims.size());
+  info.symbols = std::move(symbols);
+  info.type = Type::tensor(type, std::move(dims));
+  return info;
+}
+
+OnnxModel model_of(std::vector<OnnxNode> nodes, std::vector<OnnxValueInfo> inputs, Names outputs,
+                   int64_t opset = 18) {
+  OnnxModel model;
+  model.opsets[""] = opset;
+  model.graph.nodes = std::move(nodes);
+  model.graph.inputs = std::move(inputs);
+  for (std::string& each : outputs) model.graph.outputs.emplace_back().name = std::move(each);
+  return model;
+}
+
+Literal floats(Dims dims, const std::vector<float>& values) {
+  Literal literal(Shape(ElementType::kF32, std::move(dims)));
+  for (size_t i = 0; i < values.size(); ++i) literal.set(static_cast<int64_t>(i), values[i]);
+  return literal;
+}
+
+std::string error_of(const OnnxModel& model, const OnnxKnowledge& known = {}) {
+  const auto imported = import_onnx(model, known);
+  return imported ? "" : imported.error().message();
+}
+
+// The first result, as text.
+std::string run(const OnnxModel& model, const std::vector<Literal>& arguments,
+                const OnnxKnowledge& known = {}) {
+  const auto imported = import_onnx(model, known);
+  if (!imported) return imported.error().message();
+  if (const Status valid = verify(*imported->module); !valid.ok()) return valid.message();
+  const auto results = Evaluator(*imported->module).run(*imported->module->entry(), arguments);
+  return results ? (*results)[0].to_string() : results.error().message();
+}
+
+size_t count_ops(const Module& module, OpCode code) {
+  size_t count = 0;
+  any_instruction(*module.entry(), [&](const Instruction& op) {
+    count += op.code() == code ? 1 : 0;
+    return false;
+  });
+  return count;
+}
+
+const OnnxValueInfo kX = value_info("x", ElementType::kF32, {2, 2});
+
+TEST(OnnxTable, TheNewestRowUpToTheVersionCounts) {
+  EXPECT_EQ(find_onnx_row("", "Softmax", 12)->since, 1);
+  EXPECT_EQ(find_onnx_row("", "Softmax", 13)->since, 13);
+  EXPECT_EQ(find_onnx_row("", "Add", 6), nullptr);
+  EXPECT_EQ(find_onnx_row("ai.onnx.ml", "Add", 13), nullptr);
+  EXPECT_TRUE(has_onnx_row("", "Add"));
+}
+
+TEST(OnnxTable, RowsAreDistinctAndNotNewerThanTheTable) {
+  const std::vector<const OnnxRow*> rows = all_onnx_rows();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_LE(rows[i]->since, kNewestOnnxOpset);
+    if (i > 0) {
+      EXPECT_FALSE(rows[i]->domain == rows[i - 1]->domain && rows[i]->name == rows[i - 1]->name &&
+                   rows[i]->since == rows[i - 1]->since)
+          << rows[i]->name;
+    }
+  }
+}
+
+TEST(OnnxImport, SoftmaxOfOldVersionsIsOfAllLaterDimensions) {
+  const std::vector<Literal> x = {floats({1, 2, 2}, {0, 0, 0, 0})};
+  const auto softmax = [](int64_t opset) {
+    return model_of({node("Softmax", {"x"}, {"y"})},
+                    {value_info("x", ElementType::kF32, {1, 2, 2})}, {"y"}, opset);
+  };
+  EXPECT_EQ(run(softmax(12), x), "[[[0.25, 0.25], [0.25, 0.25]]]");
+  EXPECT_EQ(run(softmax(13), x), "[[[0.5, 0.5], [0.5, 0.5]]]");
+}
+
+TEST(OnnxImport, ShapesThatAreComputedAreFolded) {
+  OnnxModel model =
+      model_of({node("Shape", {"x"}, {"s"}), node("Gather", {"s", "zero"}, {"n"}),
+                node("Concat", {"n", "rest"}, {"t"}), node("Reshape", {"x", "t"}, {"y"})},
+               {value_info("x", ElementType::kF32, {2, 3, 2})}, {"y"});
+  model.graph.nodes[2].attributes["axis"].integer = 0;
+  model.graph.initializers = {{"zero", Literal::from_i64s(I64s{0})},
+                              {"rest", Literal::from_i64s(I64s{-1})}};
+  const auto imported = import_onnx(model);
+  ASSERT_TRUE(imported) << imported.error().message();
+  EXPECT_EQ(imported->module->entry()->result_types()[0].to_string(), "f32[2,6]");
+  EXPECT_EQ(count_ops(*imported->module, OpCode::kGather), 0U) << "the ops of the shape are erased";
+}
+
+TEST(OnnxImport, AnInputThatDecidesAShapeNeedsAValue) {
+  const OnnxModel model = model_of({node("Reshape", {"x", "s"}, {"y"})},
+                                   {kX, value_info("s", ElementType::kS64, {1})}, {"y"});
+  EXPECT_EQ(error_of(model),
+            "node 1, Reshape of opset 18: input 1 ('s') decides a shape, and depends on an "
+            "argument whose value is not given");
+  OnnxKnowledge known;
+  known.values.emplace(0, floats({2, 2}, {1, 2, 3, 4}));
+  known.values.emplace(1, Literal::from_i64s(I64s{4}));
+  const auto imported = import_onnx(model, known);
+  ASSERT_TRUE(imported);
+  EXPECT_EQ(imported->used_values, std::vector<size_t>{1});
+  known.values.insert_or_assign(1, Literal::scalar_integer(ElementType::kS32, 4).reshaped({1}));
+  EXPECT_EQ(error_of(model, known), "input 1 ('s') is of s64, and is given as s32[1]");
+}
+
+TEST(OnnxImport, SymbolicSizesAreThoseOfOtherInputs) {
+  const OnnxModel model = model_of({node("Add", {"x", "y"}, {"z"})},
+                                   {value_info("x", ElementType::kF32, {kDynamic, 2}, {"N", ""}),
+                                    value_info("y", ElementType::kF32, {kDynamic, 1}, {"N", ""})},
+                                   {"z"});
+  EXPECT_EQ(error_of(model), "input 0 ('x') has an unknown size 'N'; give --shape 0=SIZES");
+  OnnxKnowledge known;
+  known.shapes[1] = {5, 1};
+  const auto imported = import_onnx(model, known);
+  ASSERT_TRUE(imported) << imported.error().message();
+  EXPECT_EQ(imported->module->entry()->result_types()[0].to_string(), "f32[5,2]");
+  known.shapes[1] = {5, 3};
+  EXPECT_EQ(error_of(model, known), "input 1 ('y') is f32[?,1], and is given as [5,3]");
+}
+
+TEST(OnnxImport, ErrorsNameTheNodeTheOpAndTheVersion) {
+  EXPECT_EQ(error_of(model_of({node("Frobnicate", {"x"}, {"y"})}, {kX}, {"y"})),
+            "node 1, Frobnicate of opset 18: the op is not supported");
+  OnnxNode named = node("Trilu", {"x"}, {"y"});
+  named.name = "low";
+  EXPECT_EQ(error_of(model_of({named}, {kX}, {"y"}, 13)),
+            "node 1 'low', Trilu of opset 13: this version of the op is not supported");
+  EXPECT_EQ(error_of(model_of({node("Relu", {"w"}, {"y"})}, {kX}, {"y"})),
+            "node 1, Relu of opset 18: there is no value 'w' before it");
+  EXPECT_EQ(error_of(model_of({node("Add", {"x"}, {"y"})}, {kX}, {"y"})),
+            "node 1, Add of opset 18: input 1 is missing");
+  EXPECT_EQ(error_of(model_of({}, {kX}, {"x"}, 99)),
+            "the model is of opset 99, and the newest that is supported is 28");
+  EXPECT_NE(
+      error_of(model_of({with_integer(node("Flatten", {"x"}, {"y"}), "axis", 9)}, {kX}, {"y"}))
+          .find("axis 9 is out of range"),
+      std::string::npos);
+}
+
+TEST(OnnxImport, FunctionsOfTheModelAreInlined) {
+  OnnxModel model = model_of({with_integer(node("Ours", {"x"}, {"y"}), "which", 1)}, {kX}, {"y"});
+  model.graph.nodes[0].domain = "our.domain";
+  OnnxFunction function;
+  function.inputs = {"a"};
+  function.outputs = {"b"};
+  function.opsets[""] = 18;
+  OnnxNode sum = node("ReduceSum", {"a"}, {"s"});
+  sum.attributes["keepdims"].reference = "which";
+  sum.attributes["noop_with_empty_axes"].reference = "absent";
+  function.nodes = {sum, node("Mul", {"s", "a"}, {"b"})};
+  model.functions[function_key("our.domain", "Ours", "")] = function;
+  EXPECT_EQ(run(model, {floats({2, 2}, {1, 2, 3, 4})}), "[[10, 20], [30, 40]]");
+}
+
+TEST(OnnxImport, AFunctionThatCallsItselfIsAnError) {
+  OnnxModel model = model_of({node("Ours", {"x"}, {"y"})}, {kX}, {"y"});
+  OnnxFunction function;
+  function.inputs = {"a"};
+  function.outputs = {"b"};
+  function.nodes = {node("Ours", {"a"}, {"b"})};
+  model.functions[function_key("", "Ours", "")] = function;
+  EXPECT_NE(error_of(model).find("nested too deeply"), std::string::npos);
+}
+
+std::shared_ptr<const OnnxGraph> graph_of(OnnxModel model) {
+  return std::make_shared<const OnnxGraph>(std::move(model.graph));
+}
+
+OnnxModel conditional() {
+  OnnxNode choose = node("If", {"c"}, {"y"});
+  choose.attributes["then_branch"].graph =
+      graph_of(model_of({node("Neg", {"x"}, {"a"})}, {}, {"a"}));
+  choose.attributes["else_branch"].graph =
+      graph_of(model_of({node("Add", {"x", "x"}, {"b"})}, {}, {"b"}));
+  return model_of({choose}, {kX, value_info("c", ElementType::kPred, {})}, {"y"});
+}
+
+TEST(OnnxControl, AConditionThatIsKnownTakesOneBranch) {
+  const Literal x = floats({2, 2}, {1, 2, 3, 4}),
+                yes = Literal::scalar_integer(ElementType::kPred, 1);
+  const auto imported = import_onnx(conditional());
+  ASSERT_TRUE(imported) << imported.error().message();
+  EXPECT_EQ(count_ops(*imported->module, OpCode::kIf), 1U);
+  EXPECT_EQ(run(conditional(), {x, yes}), "[[-1, -2], [-3, -4]]");
+  OnnxKnowledge known;
+  known.values.emplace(1, yes);
+  const auto chosen = import_onnx(conditional(), known);
+  ASSERT_TRUE(chosen);
+  EXPECT_EQ(count_ops(*chosen->module, OpCode::kIf), 0U);
+  EXPECT_EQ(chosen->used_values, std::vector<size_t>{1});
+}
+
+// Adds `x` to the carried value in each iteration; `body` may do more.
+OnnxModel loop_of(std::vector<OnnxNode> body, Names results, Names outputs) {
+  OnnxModel inner = model_of(std::move(body), {}, std::move(results));
+  for (const char* name : {"i", "go", "v"}) inner.graph.inputs.emplace_back().name = name;
+  OnnxNode loop = node("Loop", {"m", "", "x"}, outputs);
+  loop.attributes["body"].graph = graph_of(std::move(inner));
+  OnnxModel model = model_of({loop}, {kX}, {outputs.back()});
+  model.graph.initializers = {{"m", Literal::scalar_integer(ElementType::kS64, 3)}};
+  return model;
+}
+
+TEST(OnnxControl, LoopsBecomeWhile) {
+  const OnnxModel sum = loop_of({node("Add", {"v", "x"}, {"w"})}, {"go", "w"}, {"y"});
+  const auto imported = import_onnx(sum);
+  ASSERT_TRUE(imported) << imported.error().message();
+  EXPECT_EQ(count_ops(*imported->module, OpCode::kWhile), 1U);
+  EXPECT_EQ(run(sum, {floats({2, 2}, {1, 2, 3, 4})}), "[[4, 8], [12, 16]]");
+  const OnnxModel collects =
+      loop_of({node("Add", {"v", "x"}, {"w"}), node("ReduceMax", {"w"}, {"r"})}, {"go", "w", "r"},
+              {"y", "z"});
+  EXPECT_EQ(run(collects, {floats({2, 2}, {1, 2, 3, 4})}), "[[[8]], [[12]], [[16]]]");
+}
+
+TEST(OnnxControl, LoopsWhoseValuesChangeTheirTypeAreUnrolled) {
+  OnnxNode grow = with_integer(node("Concat", {"v", "x"}, {"w"}), "axis", 0);
+  const OnnxModel model = loop_of({grow}, {"go", "w"}, {"y"});
+  const auto imported = import_onnx(model);
+  ASSERT_TRUE(imported) << imported.error().message();
+  EXPECT_EQ(imported->module->entry()->result_types()[0].to_string(), "f32[8,2]");
+  EXPECT_EQ(count_ops(*imported->module, OpCode::kWhile), 0U);
+}
+
+TEST(OnnxControl, ScansCollectInBothDirections) {
+  OnnxModel inner = model_of({node("Add", {"s", "e"}, {"t"})}, {}, {"t", "t"});
+  for (const char* name : {"s", "e"}) inner.graph.inputs.emplace_back().name = name;
+  OnnxNode scan = with_integer(node("Scan", {"z", "x"}, {"last", "all"}), "num_scan_inputs", 1);
+  scan.attributes["body"].graph = graph_of(std::move(inner));
+  scan.attributes["scan_input_directions"].integers = {1};
+  OnnxModel model = model_of({scan}, {kX}, {"all"});
+  model.graph.initializers = {{"z", floats({2}, {0, 0})}};
+  EXPECT_EQ(run(model, {floats({2, 2}, {1, 2, 3, 4})}), "[[3, 4], [4, 6]]");
+}
+
+TEST(OnnxQuantization, IntegersSaturate) {
+  OnnxModel model = model_of({node("QuantizeLinear", {"x", "scale", "zero"}, {"q"}),
+                              node("DequantizeLinear", {"q", "scale", "zero"}, {"y"})},
+                             {kX}, {"y"});
+  model.graph.initializers = {{"scale", floats({}, {0.5})},
+                              {"zero", Literal::scalar_integer(ElementType::kU8, 128)}};
+  EXPECT_EQ(run(model, {floats({2, 2}, {1.3F, -2, 1000, -1000})}), "[[1.5, -2], [63.5, -64]]");
+}
+
+}  // namespace
+}  // namespace tenon::hlo

@@ -1,0 +1,266 @@
+// Gathers, scatters, and ops whose results have as many elements as values decide.
+#include <algorithm>
+#include <map>
+
+#include "hlo/onnx/lowering.h"
+
+namespace tenon::hlo {
+namespace {
+
+using Li = OnnxLowering;
+
+Values lower_gather(Li& n) {
+  const Value x = n.in(0);
+  return {n.take(x, n.in(1), normal_axis(n.integer("axis", 0), n.rank_of(x)))};
+}
+
+Values lower_gather_elements(Li& n) {
+  const Value x = n.in(0);
+  return {n.take_along(x, n.in(1), normal_axis(n.integer("axis", 0), n.rank_of(x)))};
+}
+
+Values lower_gather_nd(Li& n) {
+  return {n.gather_nd(n.in(0), n.in(1), n.integer("batch_dims", 0))};
+}
+
+std::optional<OpCode> combiner_of(Li& n) {
+  const std::string word = n.text("reduction", "none");
+  if (word == "none") return std::nullopt;
+  if (word == "add") return OpCode::kAdd;
+  if (word == "mul") return OpCode::kMultiply;
+  if (word == "max") return OpCode::kMaximum;
+  if (word == "min") return OpCode::kMinimum;
+  refuse_onnx("reduction '{}' is not supported", word);
+}
+
+Values lower_scatter_nd(Li& n) { return {n.scatter_nd(n.in(0), n.in(1), n.in(2), combiner_of(n))}; }
+
+Values lower_scatter_elements(Li& n) {
+  const Value x = n.in(0);
+  const int64_t axis = normal_axis(n.integer("axis", 0), n.rank_of(x));
+  const Dims& dims = n.dims_of(n.in(1));
+  Dims column = dims;
+  column.push_back(1);
+  Values components;
+  for (int64_t i = 0; i < std::ssize(dims); ++i) {
+    components.push_back(i == axis ? n.reshape(n.convert(n.in(1), ElementType::kS64), column)
+                                   : n.iota(ElementType::kS64, column, i));
+  }
+  if (std::ssize(dims) != n.rank_of(x)) bad_onnx("the indices have rank {}", dims.size());
+  return {n.scatter_nd(x, n.concatenate(components, std::ssize(dims)), n.in(2), combiner_of(n))};
+}
+
+Values lower_one_hot(Li& n) {
+  const Value values = n.in(2);
+  const auto depth = n.known_integer(1);
+  if (depth < 0) bad_onnx("depth is {}", depth);
+  Value indices = n.wrapped(n.in(0), depth);
+  const int64_t axis = normal_axis(n.integer("axis", -1), n.rank_of(indices) + 1);
+  indices = n.unsqueeze(indices, {axis});
+  Dims dims = n.dims_of(indices);
+  dims[static_cast<size_t>(axis)] = depth;
+  const Value hot = n.compare(Direction::kEq, n.iota(ElementType::kS64, dims, axis), indices);
+  return {n.select(hot, n.reshape(n.slice_of(values, 0, 1, 2), {}),
+                   n.reshape(n.slice_of(values, 0, 0, 1), {}))};
+}
+
+Values lower_reverse_sequence(Li& n) {
+  const Value x = n.in(0);
+  const int64_t batch = normal_axis(n.integer("batch_axis", 1), n.rank_of(x));
+  const int64_t time = normal_axis(n.integer("time_axis", 0), n.rank_of(x));
+  const Value lengths =
+      n.broadcast_in_dim(n.convert(n.in(1), ElementType::kS64), n.dims_of(x), {batch});
+  const Value step = n.iota(ElementType::kS64, n.dims_of(x), time);
+  const Value turned = n.sub(n.sub(lengths, 1), step);
+  return {n.take_along(x, n.select(n.compare(Direction::kLt, step, lengths), turned, step), time)};
+}
+
+// A cache whose elements from a position on are those of an update.
+Values lower_tensor_scatter(Li& n) {
+  const Value past = n.in(0);
+  Value update = n.in(1);
+  const int64_t axis = normal_axis(n.integer("axis", -2), n.rank_of(past));
+  n.check_rank(update, n.rank_of(past), n.rank_of(past));
+  const auto a = static_cast<size_t>(axis);
+  const int64_t size = n.dims_of(past)[a], length = n.dims_of(update)[a];
+  Value step = n.iota(ElementType::kS64, n.dims_of(past), axis);
+  if (n.has(2)) {
+    step = n.sub(step,
+                 n.broadcast_in_dim(n.convert(n.in(2), ElementType::kS64), n.dims_of(past), {0}));
+  }
+  if (n.text("mode", "linear") == "circular") step = n.wrapped(step, size);
+  const Value inside = n.logical_and(n.compare(Direction::kGe, step, 0),
+                                     n.compare(Direction::kLt, step, static_cast<double>(length)));
+  const Value place = n.select(inside, step, n.like(step, 0));
+  return {n.select(inside, n.take_along(update, place, axis), past)};
+}
+
+Values lower_array_feature_extractor(Li& n) {
+  const Value x = n.in(0);
+  Value indices = n.in(1);
+  indices = n.reshape(indices, {n.count_of(indices)});
+  return {n.take(x, indices, n.rank_of(x) - 1)};
+}
+
+// --- Results whose sizes follow from values, which must be known
+
+Values lower_non_zero(Li& n) {
+  const Literal x = n.known(0);
+  const Dims& dims = x.shape().dims();
+  std::vector<I64s> places(std::max<size_t>(dims.size(), 1));
+  const Dims strides = row_major_strides(dims);
+  for (int64_t i = 0; i < x.element_count(); ++i) {
+    if (x.get_complex(i) == std::complex<double>(0)) continue;
+    if (dims.empty()) places[0].push_back(0);
+    for (size_t d = 0; d < dims.size(); ++d) places[d].push_back(i / strides[d] % dims[d]);
+  }
+  I64s all;
+  for (const I64s& each : places) all.insert(all.end(), each.begin(), each.end());
+  return {n.reshape(n.i64s(all), {std::ssize(places), std::ssize(places[0])})};
+}
+
+Values lower_compress(Li& n) {
+  Value x = n.in(0);
+  const bool flat = !n.has_attribute("axis");
+  if (flat) x = n.reshape(x, {n.count_of(x)});
+  const int64_t axis = flat ? 0 : normal_axis(n.integer("axis", 0), n.rank_of(x));
+  const I64s condition = n.known_i64s(1);
+  I64s kept;
+  for (int64_t i = 0; i < std::ssize(condition); ++i) {
+    if (condition[static_cast<size_t>(i)] != 0 && i < n.dims_of(x)[static_cast<size_t>(axis)])
+      kept.push_back(i);
+  }
+  return {n.take(x, n.i64s(kept), axis)};
+}
+
+// Rows along an axis, or elements, each once.
+Values lower_unique(Li& n) {
+  Literal x = n.known(0);
+  const bool flat = !n.has_attribute("axis");
+  if (flat) x = x.reshaped({x.element_count()});
+  const int64_t axis = flat ? 0 : normal_axis(n.integer("axis", 0), x.shape().rank());
+  const Dims& dims = x.shape().dims();
+  const Dims strides = row_major_strides(dims);
+  const auto a = static_cast<size_t>(axis);
+  const int64_t rows = dims[a], inner = strides[a],
+                outer = rows == 0 ? 0 : x.element_count() / rows / std::max<int64_t>(inner, 1);
+  std::map<std::vector<double>, size_t> known;
+  std::vector<std::vector<double>> found;
+  I64s first, inverse, counts;
+  for (int64_t r = 0; r < rows; ++r) {
+    std::vector<double> row;
+    for (int64_t o = 0; o < outer; ++o) {
+      for (int64_t i = 0; i < inner; ++i) row.push_back(x.get_double((o * rows + r) * inner + i));
+    }
+    const auto [at, added] = known.emplace(row, found.size());
+    if (added) {
+      found.push_back(row);
+      first.push_back(r);
+      counts.push_back(0);
+    }
+    ++counts[at->second];
+    inverse.push_back(static_cast<int64_t>(at->second));
+  }
+  if (n.flag("sorted", true)) {
+    I64s order, rank(found.size());
+    for (const auto& [row, number] : known) {
+      rank[number] = std::ssize(order);
+      order.push_back(static_cast<int64_t>(number));
+    }
+    const auto sorted = [&](const I64s& values) {
+      I64s moved;
+      for (const int64_t each : order) moved.push_back(values[static_cast<size_t>(each)]);
+      return moved;
+    };
+    first = sorted(first);
+    counts = sorted(counts);
+    for (int64_t& each : inverse) each = rank[static_cast<size_t>(each)];
+  }
+  return {n.take(n.constant(x), n.i64s(first), axis), n.i64s(first), n.i64s(inverse),
+          n.i64s(counts)};
+}
+
+struct ScoredBox {
+  double score = 0, low[2] = {}, high[2] = {};
+  int64_t number = 0;
+  double area() const { return (high[0] - low[0]) * (high[1] - low[1]); }
+};
+
+double overlap(const ScoredBox& a, const ScoredBox& b) {
+  double common = 1;
+  for (const int d : {0, 1})
+    common *= std::max(0.0, std::min(a.high[d], b.high[d]) - std::max(a.low[d], b.low[d]));
+  const double whole = a.area() + b.area() - common;
+  return whole > 0 ? common / whole : 0;
+}
+
+// The boxes of a class that are not suppressed, the best first.
+I64s kept_boxes(std::vector<ScoredBox> boxes, int64_t most, double threshold) {
+  std::ranges::sort(boxes, [](const ScoredBox& a, const ScoredBox& b) {
+    return a.score != b.score ? a.score > b.score : a.number < b.number;
+  });
+  std::vector<ScoredBox> kept;
+  for (const ScoredBox& each : boxes) {
+    if (std::ssize(kept) >= most) break;
+    if (std::ranges::all_of(
+            kept, [&](const ScoredBox& other) { return overlap(each, other) <= threshold; }))
+      kept.push_back(each);
+  }
+  I64s numbers;
+  for (const ScoredBox& each : kept) numbers.push_back(each.number);
+  return numbers;
+}
+
+Values lower_non_max_suppression(Li& n) {
+  const Literal boxes = n.known(0), scores = n.known(1);
+  const int64_t most = n.has(2) ? n.known_integer(2) : 0;
+  const double threshold = n.has(3) ? n.known_number(3) : 0;
+  const Dims &b = boxes.shape().dims(), &s = scores.shape().dims();
+  if (b.size() != 3 || s.size() != 3 || b[0] != s[0] || b[1] != s[2] || b[2] != 4)
+    bad_onnx("boxes [{}] and scores [{}]", dims_to_string(b), dims_to_string(s));
+  const bool centered = n.flag("center_point_box");
+  I64s results;
+  for (int64_t row = 0; row < s[0] * s[1]; ++row) {
+    std::vector<ScoredBox> candidates;
+    for (int64_t i = 0; i < s[2]; ++i) {
+      ScoredBox box;
+      box.number = i;
+      box.score = scores.get_double(row * s[2] + i);
+      if (n.has(4) && box.score <= n.known_number(4)) continue;
+      for (const int d : {0, 1}) {
+        const int64_t at = (row / s[1] * b[1] + i) * 4 + d;
+        const double x = boxes.get_double(at), y = boxes.get_double(at + 2);
+        box.low[d] = centered ? x - y / 2 : std::min(x, y);
+        box.high[d] = centered ? x + y / 2 : std::max(x, y);
+      }
+      candidates.push_back(box);
+    }
+    for (const int64_t number : kept_boxes(std::move(candidates), most, threshold)) {
+      results.insert(results.end(), {row / s[1], row % s[1], number});
+    }
+  }
+  return {n.reshape(n.i64s(results), {std::ssize(results) / 3, 3})};
+}
+
+constexpr OnnxRow kIndexingRows[] = {
+    {"ArrayFeatureExtractor", 1, lower_array_feature_extractor, 0, "ai.onnx.ml"},
+    {"Compress", 9, lower_compress},
+    {"Gather", 1, lower_gather},
+    {"GatherElements", 11, lower_gather_elements},
+    {"GatherND", 11, lower_gather_nd},
+    {"NonMaxSuppression", 10, lower_non_max_suppression},
+    {"NonZero", 9, lower_non_zero},
+    {"OneHot", 9, lower_one_hot},
+    {"ReverseSequence", 10, lower_reverse_sequence},
+    {"Scatter", 9, lower_scatter_elements},
+    {"ScatterElements", 11, lower_scatter_elements},
+    {"ScatterND", 11, lower_scatter_nd},
+    {"TensorScatter", 24, lower_tensor_scatter},
+    {"Unique", 11, lower_unique},
+};
+
+}  // namespace
+
+std::span<const OnnxRow> onnx_indexing_rows() { return kIndexingRows; }
+
+}  // namespace tenon::hlo
