@@ -20,8 +20,8 @@ ONNX = on_devices.ROOT / "frameworks/onnx"
 STEP = 6  # Of the tests, without --full.
 REFUSED = {
     "Bernoulli": "its results are random", "RandomUniformLike": "its results are random", "Dropout": "in training its results are random",
-    "ImageDecoder": "it decodes images", "TfIdfVectorizer": "it is not lowered yet", "DeformConv": "it is not lowered yet",
-    "TreeEnsemble": "it is not lowered yet", "RoiAlign": "mode max is not lowered", "Scan": "version 8 has other inputs",
+    "ImageDecoder": "it decodes images", "TreeEnsemble": "it is not lowered yet",
+    "Scan": "version 8 has other inputs",
 }
 
 # In the environment with onnx: writes a folder for each test.

@@ -242,7 +242,83 @@ Values lower_non_max_suppression(Li& n) {
   return {n.reshape(n.i64s(results), {std::ssize(results) / 3, 3})};
 }
 
+// --- Counts of n-grams of integers
+
+// How often each row of `grams` [count, length] occurs in each row of x, its elements `stride`
+// apart.
+Value gram_counts(Li& n, Value x, Value grams, int64_t stride) {
+  const int64_t batch = n.dims_of(x)[0], length = n.dims_of(grams)[1], count = n.dims_of(grams)[0];
+  const int64_t starts = n.dims_of(x)[1] - (length - 1) * stride;
+  if (starts < 1) return n.splat(ElementType::kF32, {batch, count}, 0);
+  std::optional<Value> same;
+  for (int64_t i = 0; i < length; ++i) {
+    const Value part = n.unsqueeze(n.slice_of(x, 1, i * stride, i * stride + starts), {2});
+    const Value wanted = n.reshape(n.slice_of(grams, 1, i, i + 1), {1, 1, count});
+    const Value equal = n.compare(Direction::kEq, part, wanted);
+    same = same ? n.logical_and(*same, equal) : equal;
+  }
+  return n.sum(n.convert(*same, ElementType::kF32), {1}, false);
+}
+
+Values lower_tf_idf(Li& n) {
+  Value x = n.in(0);
+  n.check_rank(x, 1, 2);
+  const bool flat = n.rank_of(x) == 1;
+  if (flat) x = n.unsqueeze(x, {0});
+  x = n.convert(x, ElementType::kS64);
+  const I64s pool = n.integers("pool_int64s"), places = n.integers("ngram_indexes"),
+             begins = n.integers("ngram_counts");
+  if (pool.empty() || places.empty()) refuse_onnx("a pool without integers is not supported");
+  const int64_t shortest = n.integer("min_gram_length", 1),
+                longest = n.integer("max_gram_length", 1);
+  const int64_t skips = n.integer("max_skip_count", 0);
+  constexpr int64_t kMost = 64;
+  if (longest > kMost || skips > kMost)
+    refuse_onnx("grams of {} elements with {} skipped", longest, skips);
+  const int64_t width = *std::ranges::max_element(places) + 1;
+  constexpr int64_t kWidest = int64_t{1} << 24;
+  if (width < 1 || width > kWidest) bad_onnx("a result of {} columns", width);
+  Value result = n.splat(ElementType::kF32, {n.dims_of(x)[0], width}, 0);
+  size_t gram = 0;  // Grams of all lengths are numbered in order.
+  for (size_t l = 0; l < begins.size(); ++l) {
+    const int64_t length = static_cast<int64_t>(l) + 1, begin = begins[l];
+    const int64_t end = l + 1 < begins.size() ? begins[l + 1] : std::ssize(pool);
+    if (begin < 0 || end < begin || end > std::ssize(pool) || (end - begin) % length != 0)
+      bad_onnx("ngram_counts do not fit a pool of {}", pool.size());
+    const int64_t count = (end - begin) / length;
+    if (count == 0) continue;
+    const size_t first = std::exchange(gram, gram + static_cast<size_t>(count));
+    if (gram > places.size()) bad_onnx("{} places for more grams", places.size());
+    if (length < shortest || length > longest) continue;
+    const Value grams =
+        n.reshape(n.i64s(I64s(pool.begin() + begin, pool.begin() + end)), {count, length});
+    Value counts = gram_counts(n, x, grams, 1);
+    for (int64_t s = 1; length > 1 && s <= skips; ++s)
+      counts = n.add(counts, gram_counts(n, x, grams, s + 1));
+    // Moved to their columns by a matrix of ones.
+    const auto from = places.begin() + static_cast<std::ptrdiff_t>(first);
+    const Value columns = n.reshape(n.i64s(I64s(from, from + count)), {count, 1});
+    const Value chosen =
+        n.compare(Direction::kEq, n.iota(ElementType::kS64, {count, width}, 1), columns);
+    result = n.add(result, n.matmul(counts, n.convert(chosen, ElementType::kF32)));
+  }
+  const std::string mode = n.text("mode", "TF");
+  if (mode == "IDF") result = n.min(result, 1);
+  if (const OnnxAttribute* weights = n.attribute("weights");
+      weights != nullptr && mode != "TF" && !weights->reals.empty()) {
+    std::vector<float> row(static_cast<size_t>(width), 1);
+    for (size_t i = 0; i < places.size() && i < weights->reals.size(); ++i) {
+      if (places[i] >= 0) row[static_cast<size_t>(places[i])] = weights->reals[i];
+    }
+    Literal factors(Shape(ElementType::kF32, {1, width}));
+    for (int64_t i = 0; i < width; ++i) factors.set(i, row[static_cast<size_t>(i)]);
+    result = n.mul(result, n.constant(std::move(factors)));
+  }
+  return {flat ? n.squeeze(result, {0}) : result};
+}
+
 constexpr OnnxRow kIndexingRows[] = {
+    {"TfIdfVectorizer", 9, lower_tf_idf},
     {"ArrayFeatureExtractor", 1, lower_array_feature_extractor, 0, "ai.onnx.ml"},
     {"Compress", 9, lower_compress},
     {"Gather", 1, lower_gather},

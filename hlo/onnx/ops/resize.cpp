@@ -255,8 +255,8 @@ SampleAxis neighbours(Lz& n, Value x, int64_t length, const std::string& mode) {
 }
 
 // The weighted sum of the neighbours in all dimensions. `x` is [batch, …, channel].
-Value weighted_samples(Lz& n, Value x, const std::vector<SampleAxis>& axes,
-                       const SampleMode& mode) {
+Value weighted_samples(Lz& n, Value x, const std::vector<SampleAxis>& axes, const SampleMode& mode,
+                       OpCode combiner = OpCode::kAdd) {
   size_t combinations = 1;
   for (const SampleAxis& each : axes) combinations *= each.places.size();
   std::optional<Value> sum;
@@ -286,7 +286,7 @@ Value weighted_samples(Lz& n, Value x, const std::vector<SampleAxis>& axes,
     if (inside) weight = n.select(*inside, *weight, n.like(*weight, 0));
     const Value sample = n.gather_nd(x, n.concatenate(components, n.rank_of(components[0]) - 1), 1);
     const Value part = n.mul(sample, n.convert(n.unsqueeze(*weight, {-1}), n.type_of(sample)));
-    sum = sum ? n.add(*sum, part) : part;
+    sum = sum ? n.binary(combiner, *sum, part) : part;
   }
   return *sum;
 }
@@ -354,7 +354,8 @@ Values lower_roi_align(Lz& n) {
   const Value x = n.in(0), rois = n.in(1);
   const int64_t ratio = n.integer("sampling_ratio", 0);
   if (ratio < 1) refuse_onnx("sampling_ratio {} is not supported", ratio);
-  if (n.text("mode", "avg") != "avg") refuse_onnx("mode '{}' is not supported", n.text("mode", ""));
+  // The greatest of all neighbours, each by its weight.
+  const bool greatest = n.text("mode", "avg") == "max";
   if (n.rank_of(x) != 4 || n.rank_of(rois) != 2) bad_onnx("its input has rank {}", n.rank_of(x));
   const bool half =
       n.row().since >= 16 && n.text("coordinate_transformation_mode", "half_pixel") == "half_pixel";
@@ -384,10 +385,13 @@ Values lower_roi_align(Lz& n) {
   axes[0].weights[0] = n.select(*inside, axes[0].weights[0], n.like(x, 0));
   axes[0].weights[1] = n.select(*inside, axes[0].weights[1], n.like(x, 0));
   const Value chosen = n.take(x, n.in(2), 0);
-  const Value samples = weighted_samples(n, channels_to(n, chosen, true), axes, {"border", true});
+  const Value samples = weighted_samples(n, channels_to(n, chosen, true), axes, {"border", true},
+                                         greatest ? OpCode::kMaximum : OpCode::kAdd);
   const Value split =
       n.reshape(samples, {count, sizes[0], ratio, sizes[1], ratio, n.dims_of(x)[1]});
-  return {n.transpose(n.mean(split, {2, 4}, false), {0, 3, 1, 2})};
+  const Value pooled =
+      greatest ? n.reduce(OpCode::kMaximum, split, {2, 4}, false) : n.mean(split, {2, 4}, false);
+  return {n.transpose(pooled, {0, 3, 1, 2})};
 }
 
 // For each element of the kernel, the elements of x that it meets: [batch, element, …, channel].

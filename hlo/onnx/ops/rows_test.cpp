@@ -85,27 +85,13 @@ class RandomNodes {
     return literal;
   }
   OnnxAttribute any_attribute() {
-    static constexpr const char* kTexts[] = {"linear",
-                                             "cubic",
-                                             "nearest",
-                                             "reflect",
-                                             "edge",
-                                             "SAME_UPPER",
-                                             "VALID",
-                                             "mean",
-                                             "bidirectional",
-                                             "ij,jk->ik",
-                                             "...i->i",
-                                             "LEFT",
-                                             "RIGHT",
-                                             "max",
-                                             "circular",
-                                             "tf_crop_and_resize",
-                                             "align_corners",
-                                             "not_larger",
-                                             "border",
-                                             "delta",
-                                             "CRD"};
+    static constexpr const char* kTexts[] = {
+        "linear",        "cubic",      "nearest",  "reflect",
+        "edge",          "SAME_UPPER", "VALID",    "mean",
+        "bidirectional", "ij,jk->ik",  "...i->i",  "LEFT",
+        "RIGHT",         "max",        "circular", "tf_crop_and_resize",
+        "align_corners", "not_larger", "border",   "delta",
+        "CRD",           "TFIDF"};
     OnnxAttribute made;
     if (below(3) != 0) made.integer = any_integer();
     if (below(3) == 0) made.real = static_cast<float>(any_integer()) / 4;
@@ -198,7 +184,11 @@ class RandomNodes {
                                              "linear_before_reset",
                                              "fmod",
                                              "clip",
-                                             "training_mode"};
+                                             "training_mode",
+                                             "ngram_counts",
+                                             "ngram_indexes",
+                                             "pool_int64s",
+                                             "offset_group"};
     for (const char* name : kNames) {
       if (below(4) == 0) node.attributes[name] = any_attribute();
     }
