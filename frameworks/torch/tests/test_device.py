@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import tenon_torch
-from models import MODELS
+from models import MODELS, losses
 
 
 @pytest.fixture(autouse=True)
@@ -30,17 +30,6 @@ def pair(*shape: int, dtype=torch.float32):
 def same(found: torch.Tensor, expected: torch.Tensor) -> None:
     assert found.device.type == "tenon" and found.shape == expected.shape
     torch.testing.assert_close(found.cpu(), expected, rtol=1e-5, atol=1e-5)
-
-
-def losses(model, forward, data, optimizer):
-    found = []
-    for x, y in data:
-        optimizer.zero_grad()
-        loss = F.cross_entropy(forward(x), y)
-        loss.backward()
-        optimizer.step()
-        found.append(loss.item())
-    return found
 
 
 # The others behave as these; TENON_OPINFO=1 takes all.

@@ -4,11 +4,10 @@ import copy
 
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 import tenon_torch
-from models import MODELS
+from models import MODELS, losses
 
 
 @pytest.fixture(autouse=True)
@@ -16,17 +15,6 @@ def recurrent_layers():
     # TorchDynamo leaves nn.LSTM and nn.GRU to eager mode by itself.
     with torch._dynamo.config.patch(allow_rnn=True):
         yield
-
-
-def losses(model, forward, data, optimizer):
-    found = []
-    for x, y in data:
-        optimizer.zero_grad()
-        loss = F.cross_entropy(forward(x), y)
-        loss.backward()
-        optimizer.step()
-        found.append(loss.item())
-    return found
 
 
 @pytest.mark.parametrize("name", MODELS)
