@@ -233,7 +233,9 @@ Value OnnxEmitter::reduce(OpCode combiner, Value x, const I64s& axes, bool keep)
 Value OnnxEmitter::mean(Value x, const I64s& axes, bool keep) const {
   int64_t count = 1;
   for (const int64_t each : axes) count *= dims_of(x)[static_cast<size_t>(each)];
-  return div(sum(x, axes, keep), static_cast<double>(count));
+  // The sum of many short floats is none of them.
+  const Value wide = is_half(type_of(x)) ? convert(x, ElementType::kF32) : x;
+  return convert(div(sum(wide, axes, keep), static_cast<double>(count)), type_of(x));
 }
 
 Value OnnxEmitter::reduce_window(OpCode combiner, Value x, const EmittedWindow& window) const {

@@ -251,7 +251,10 @@ Values OnnxImporter::import_graph(const OnnxGraph& graph, const Values& argument
   const Restored<Names*> inner(names_, &names);
   import_nodes(graph.nodes, into);
   Values results;
-  for (const OnnxValueInfo& each : graph.outputs) results.push_back(find_value(each.name));
+  for (const OnnxValueInfo& each : graph.outputs) {
+    results.push_back(find_value(each.name));
+    if (!results.back()) bad_onnx("output '{}' of graph '{}' has no value", each.name, graph.name);
+  }
   return results;
 }
 
@@ -455,6 +458,8 @@ Result<OnnxImport> OnnxImporter::run() {
     main.set_declared_result_types(std::move(outputs));
   } catch (const OnnxFailure& failure) {
     return Error(failure.status);
+  } catch (const std::bad_alloc&) {
+    return resource_exhausted("the model wants more memory than there is");
   }
   OnnxImport imported;
   imported.used_values = known_.used();

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/onnx/lowering.h"
 #include "hlo/text/printer.h"
@@ -245,6 +247,65 @@ TEST(OnnxControl, LoopsBecomeWhile) {
       loop_of({node("Add", {"v", "x"}, {"w"}), node("ReduceMax", {"w"}, {"r"})}, {"go", "w", "r"},
               {"y", "z"});
   EXPECT_EQ(run(collects, {floats({2, 2}, {1, 2, 3, 4})}), "[[[8]], [[12]], [[16]]]");
+}
+
+// Results that are collected have a size for each iteration: none, or an unknown number, is
+// refused.
+TEST(OnnxControl, LoopsThatMayEndEarlyCollectNothing) {
+  OnnxModel model = loop_of({node("ReduceMax", {"v"}, {"r"}), node("Identity", {"t"}, {"g"})},
+                            {"g", "v", "r"}, {"y", "z"});
+  model.graph.initializers.emplace_back("t", Literal::scalar_integer(ElementType::kPred, 1));
+  EXPECT_EQ(run(model, {floats({2, 2}, {1, 2, 3, 4})}), "[[[4]], [[4]], [[4]]]");
+  model.graph.nodes[0].inputs[1] = "stop";
+  model.graph.initializers.emplace_back("stop", Literal::scalar_integer(ElementType::kPred, 0));
+  EXPECT_NE(error_of(model), "");
+}
+
+TEST(OnnxControl, AGraphWhoseOutputHasNoValueIsAnError) {
+  OnnxFunction function;
+  function.inputs = {"m", "x", "left_out"};
+  function.outputs = {"y"};
+  OnnxModel inner = model_of({}, {}, {"go", "left_out"});
+  for (const char* name : {"i", "go", "v"}) inner.graph.inputs.emplace_back().name = name;
+  OnnxNode loop = node("Loop", {"m", "", "x"}, {"y"});
+  loop.attributes["body"].graph = graph_of(std::move(inner));
+  function.nodes = {loop};
+  function.opsets[""] = 18;
+  OnnxNode call = node("F", {"m", "x"}, {"y"});
+  call.domain = "own";
+  OnnxModel model = model_of({call}, {kX}, {"y"});
+  model.graph.initializers = {{"m", Literal::scalar_integer(ElementType::kS64, 3)}};
+  model.opsets["own"] = 1;
+  model.functions[function_key("own", "F", "")] = function;
+  EXPECT_NE(error_of(model).find("has no value"), std::string::npos) << error_of(model);
+}
+
+TEST(OnnxShapes, SizesThatDoNotFitAreErrors) {
+  OnnxModel columns = model_of({node("Col2Im", {"x", "image", "block"}, {"y"})},
+                               {value_info("x", ElementType::kF32, {1, 4, 4})}, {"y"});
+  columns.graph.initializers = {{"image", Literal::from_i64s(std::array<int64_t, 2>{3, 3})},
+                                {"block", Literal::from_i64s(std::array<int64_t, 2>{2, 2})}};
+  EXPECT_EQ(error_of(columns), "");
+  columns.graph.nodes[0].attributes["strides"].integers = {0, 0};
+  EXPECT_NE(error_of(columns).find("is not positive"), std::string::npos) << error_of(columns);
+  OnnxModel split = model_of({node("Split", {"x", "sizes"}, {"y", "z"})},
+                             {value_info("x", ElementType::kF32, {4})}, {"y"});
+  split.graph.initializers = {{"sizes", Literal::from_i64s(std::array<int64_t, 2>{1, 1})}};
+  EXPECT_NE(error_of(split).find("its parts"), std::string::npos) << error_of(split);
+}
+
+TEST(OnnxReductions, MeansOfManyShortFloatsAreRight) {
+  const OnnxModel model = model_of({node("GlobalAveragePool", {"x"}, {"y"})},
+                                   {value_info("x", ElementType::kF16, {1, 1, 256, 256})}, {"y"});
+  const Literal ones =
+      Literal::scalar(ElementType::kF16, 1).splat_to(Shape(ElementType::kF16, {1, 1, 256, 256}));
+  EXPECT_EQ(run(model, {ones}), "[[[[1]]]]");
+}
+
+TEST(OnnxReductions, LabelsWithoutAnArrowAreCountedAsTheyStand) {
+  OnnxNode trace = node("Einsum", {"x"}, {"y"});
+  trace.attributes["equation"].text = "ii";
+  EXPECT_EQ(run(model_of({trace}, {kX}, {"y"}), {floats({2, 2}, {1, 2, 3, 4})}), "5");
 }
 
 TEST(OnnxControl, LoopsWhoseValuesChangeTheirTypeAreUnrolled) {

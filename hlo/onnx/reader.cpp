@@ -187,6 +187,10 @@ void read_type(std::string_view bytes, OnnxValueInfo& info) {
     }
     int64_t number = 0;
     std::optional<Dims> dims;
+    // A field that comes again replaces what was read.
+    OnnxValueInfo fresh;
+    fresh.name = std::move(info.name);
+    info = std::move(fresh);
     pbf_reader tensor = over(inner);
     while (tensor.next()) {
       if (tensor.tag() == 1) {

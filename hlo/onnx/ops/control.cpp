@@ -151,8 +151,8 @@ Values loop_as_while(Lc& n, const OnnxGraph& graph, const LoopParts& parts) {
     outputs[0] = e.convert(e.reshape(outputs[0], {}), ElementType::kPred);
     if (parts.collected > 0) {
       const auto known = n.scope().known(outputs[0]);
-      const bool goes_on = (known && known->get_integer(0) != 0) ||
-                           (outputs[0] == arguments[1] && parts.known_condition == true);
+      const bool stays = (known && known->get_integer(0) != 0) || outputs[0] == arguments[1];
+      const bool goes_on = stays && parts.known_condition == true;
       if (!goes_on || !parts.known_count)
         refuse_onnx("its results have a size for each iteration, whose number is not known");
     }

@@ -107,16 +107,17 @@ Values lower_array_feature_extractor(Li& n) {
 Values lower_non_zero(Li& n) {
   const Literal x = n.known(0);
   const Dims& dims = x.shape().dims();
-  std::vector<I64s> places(std::max<size_t>(dims.size(), 1));
+  std::vector<I64s> places(dims.size());
   const Dims strides = row_major_strides(dims);
+  int64_t count = 0;
   for (int64_t i = 0; i < x.element_count(); ++i) {
     if (x.get_complex(i) == std::complex<double>(0)) continue;
-    if (dims.empty()) places[0].push_back(0);
+    ++count;
     for (size_t d = 0; d < dims.size(); ++d) places[d].push_back(i / strides[d] % dims[d]);
   }
   I64s all;
   for (const I64s& each : places) all.insert(all.end(), each.begin(), each.end());
-  return {n.reshape(n.i64s(all), {std::ssize(places), std::ssize(places[0])})};
+  return {n.reshape(n.i64s(all), {std::ssize(places), count})};
 }
 
 Values lower_compress(Li& n) {

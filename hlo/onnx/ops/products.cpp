@@ -243,6 +243,7 @@ Values lower_einsum(Lp& n) {
   const std::string equation = n.text("equation", "");
   const size_t arrow = equation.find("->");
   std::vector<EinsumTerm> terms;
+  std::string all;
   std::string inputs = equation.substr(0, arrow);
   for (size_t start = 0, t = 0; start <= inputs.size(); ++t) {
     const size_t comma = std::min(inputs.find(',', start), inputs.size());
@@ -250,11 +251,11 @@ Values lower_einsum(Lp& n) {
     terms.push_back({labels_of(inputs.substr(start, comma - start), n.rank_of(x)), x});
     if (std::ssize(terms.back().labels) != n.rank_of(x))
       bad_onnx("a term of '{}' does not fit rank {}", equation, n.rank_of(x));
+    all += terms.back().labels;
     take_diagonals(n, terms.back());
     start = comma + 1;
   }
-  std::string all, dots, output;
-  for (const EinsumTerm& each : terms) all += each.labels;
+  std::string dots, output;
   for (char digit = '9'; digit > '0'; --digit) {
     if (all.find(digit) != std::string::npos) dots += digit;
   }
@@ -332,8 +333,17 @@ Values lower_col2im(Lp& n) {
   if (image.size() != rank || n.rank_of(x) != 3) bad_onnx("columns of rank {}", n.rank_of(x));
   const I64s strides = n.integers("strides", rank, 1), dilations = n.integers("dilations", rank, 1);
   const I64s pads = n.integers("pads", 2 * rank, 0);
+  constexpr int64_t kLargestWindow = 4096;
   int64_t window = 1;
-  for (const int64_t each : block) window *= each;
+  for (size_t i = 0; i < rank; ++i) {
+    if (block[i] < 1 || strides[i] < 1 || dilations[i] < 1 || image[i] < 0 || pads[i] < 0 ||
+        pads[i + rank] < 0)
+      bad_onnx("a size, stride, dilation or pad of dimension {} is not positive", i);
+    if (std::max({block[i], strides[i], dilations[i]}) > kLargestWindow / window)
+      exceed_onnx("windows of more than {} elements", kLargestWindow);
+    window *= block[i];
+  }
+  if (!checked_element_count(image, 16)) exceed_onnx("the image is too large");
   const int64_t batch = n.dims_of(x)[0];
   if (window < 1 || n.dims_of(x)[1] % window != 0)
     bad_onnx("{} rows for windows of {}", n.dims_of(x)[1], window);

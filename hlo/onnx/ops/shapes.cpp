@@ -131,6 +131,8 @@ Values lower_split(Ls& n) {
   std::optional<I64s> parts = n.input_or_attribute(1, "split");
   if (!parts) {
     const int64_t count = n.integer("num_outputs", static_cast<int64_t>(n.output_count()));
+    if (count != static_cast<int64_t>(n.output_count()))
+      bad_onnx("it has {} outputs, and is told to have {}", n.output_count(), count);
     if (count < 1) bad_onnx("it has no outputs");
     const int64_t each = (size + count - 1) / count;
     parts.emplace();
@@ -141,6 +143,12 @@ Values lower_split(Ls& n) {
     }
   }
   if (parts->size() < n.output_count()) bad_onnx("it has too many outputs");
+  int64_t rest = size;
+  for (const int64_t each : *parts) {
+    if (each < 0 || each > rest) bad_onnx("its parts are not those of {} elements", size);
+    rest -= each;
+  }
+  if (rest != 0) bad_onnx("its parts are not those of {} elements", size);
   Values results;
   int64_t start = 0;
   for (const int64_t each : *parts) {
@@ -219,6 +227,8 @@ Value pad_by_elements(Ls& n, Value x, int64_t axis, int64_t low, int64_t high,
                       const std::string& mode) {
   const int64_t size = n.dims_of(x)[static_cast<size_t>(axis)];
   if (size == 0) bad_onnx("dimension {} has no elements to repeat", axis);
+  constexpr int64_t kMostPlaces = int64_t{1} << 28;
+  if (std::max({low, high, size}) > kMostPlaces) exceed_onnx("a pad of {} elements", low);
   I64s places;
   for (int64_t i = -low; i < size + high; ++i) {
     int64_t place = i;
