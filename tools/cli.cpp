@@ -123,4 +123,17 @@ void ProgressLine::update(int64_t done) {
   std::fflush(stderr);
 }
 
+void add_input_options(CLI::App& command, std::vector<std::string>& shapes,
+                       std::vector<std::string>& args) {
+  command.add_option("--shape", shapes, "Refine a dynamic program: sizes of parameter N as N=2x3")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command
+      .add_option(
+          "--arg", args,
+          "For an ONNX model: a value of argument N that decides a shape, as for 'tenon run'")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
 }  // namespace tenon::tools

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "hlo/import/import.h"
 
@@ -72,5 +73,9 @@ class ProgressLine {
   double start_ = 0;
   double last_ = 0;
 };
+
+/// --shape and --arg, for commands that compile a program without running it.
+void add_input_options(CLI::App& command, std::vector<std::string>& shapes,
+                       std::vector<std::string>& args);
 
 }  // namespace tenon::tools

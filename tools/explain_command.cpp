@@ -94,17 +94,7 @@ void add_explain_command(CLI::App& app, int* exit_code) {
   add_layer_option(*command, options->device);
   add_rule_options(*command, options->rewrites);
   add_tuning_options(*command, options->tuning);
-  command
-      ->add_option("--shape", options->shapes,
-                   "Refine a dynamic program: sizes of parameter N as N=2x3")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command
-      ->add_option(
-          "--arg", options->args,
-          "For an ONNX model: a value of argument N that decides a shape, as for 'tenon run'")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_input_options(*command, options->shapes, options->args);
   command->add_option("--entry", options->entry, "Function to compile instead of the main one");
   command->add_flag(
       "--placement", options->placement,

@@ -231,17 +231,7 @@ void add_opt_command(CLI::App& app, int* exit_code) {
       "the source that its compiler gets, or its Program: a backend's NAME or NAME:NUMBER, or the "
       "path of a plug-in");
   add_layer_option(*command, options->device);
-  command
-      ->add_option("--shape", options->shapes,
-                   "Refine a dynamic program: sizes of parameter N as N=2x3")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command
-      ->add_option(
-          "--arg", options->args,
-          "For an ONNX model: a value of argument N that decides a shape, as for 'tenon run'")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_input_options(*command, options->shapes, options->args);
   command->add_option("--passes", options->passes, "Passes to run, in order: NAME,NAME,…")
       ->delimiter(',')
       ->type_name("PASSES");

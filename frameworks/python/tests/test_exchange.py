@@ -266,22 +266,11 @@ def test_errors_of_results():
     np.testing.assert_array_equal(program.run([X], like=Plain)[0].array, 2 * X)
 
 
-def test_an_error_of_the_work_is_one_of_the_call(device):
+def test_an_error_of_the_work_is_one_of_the_call(device, endless_program):
     if device in ("reference", "interp"):
         pytest.skip("the evaluator has no device to stop, and interp is open already")
     client = tenon.Client("interp", time_limit=0.2)
-    endless = client.compile("""
-        func.func @main(%x: tensor<i32>) -> tensor<i32> {
-          %r = stablehlo.while(%i = %x) : tensor<i32>
-          cond {
-            %p = stablehlo.compare EQ, %x, %x : (tensor<i32>, tensor<i32>) -> tensor<i1>
-            stablehlo.return %p : tensor<i1>
-          } do {
-            %n = stablehlo.add %i, %x : tensor<i32>
-            stablehlo.return %n : tensor<i32>
-          }
-          return %r : tensor<i32>
-        }""")
+    endless = client.compile(endless_program)
     on_device = client.array(np.int32(1))
     for argument in (np.int32(1), on_device):
         with pytest.raises(tenon.Error) as raised:

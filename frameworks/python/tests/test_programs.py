@@ -87,23 +87,12 @@ def test_options(device):
         tenon.Client(plugin=__file__)
 
 
-def test_layers_and_a_time_limit(device):
+def test_layers_and_a_time_limit(device, endless_program):
     if device == "reference":
         pytest.skip("the evaluator has no device to stop")
     client = tenon.Client("interp", layers="validate", time_limit=0.2)
     np.testing.assert_array_equal(client.compile(DOUBLE)(np.ones(1000, np.float32)), np.full(1000, 2, np.float32))
-    endless = client.compile("""
-        func.func @main(%x: tensor<i32>) -> tensor<i32> {
-          %r = stablehlo.while(%i = %x) : tensor<i32>
-          cond {
-            %p = stablehlo.compare EQ, %x, %x : (tensor<i32>, tensor<i32>) -> tensor<i1>
-            stablehlo.return %p : tensor<i1>
-          } do {
-            %n = stablehlo.add %i, %x : tensor<i32>
-            stablehlo.return %n : tensor<i32>
-          }
-          return %r : tensor<i32>
-        }""")
+    endless = client.compile(endless_program)
     with pytest.raises(tenon.Error, match="time limit of 200 ms") as raised:
         endless(np.int32(1))
     assert raised.value.code == "UNAVAILABLE"
