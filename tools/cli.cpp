@@ -85,6 +85,10 @@ Result<std::unique_ptr<hlo::Module>> import_onnx_program(std::string_view bytes,
                GivenArguments::read(*signature->entry(), inputs.arguments));
   TENON_ASSIGN(known.values, given.values(*signature->entry(), known.shapes));
   TENON_ASSIGN(hlo::OnnxImport imported, hlo::import_onnx(model, known));
+  for (const size_t number : imported.used_values) {
+    fmt::print(stderr, "{}: note: the program is right for this value of argument {} alone\n", path,
+               number);
+  }
   return std::move(imported.module);
 }
 

@@ -38,8 +38,8 @@ class ProgramPrinter {
     } else if (b.kind == BufferKind::kTemporary) {
       place = fmt::format("temporary at {}", b.offset);
     } else {
-      static constexpr const char* kNames[] = {"parameter", "result", "constant"};
-      place = fmt::format("{} {}", kNames[static_cast<size_t>(b.kind)], b.index);
+      static constexpr const char* kKindNames[] = {"parameter", "result", "constant"};
+      place = fmt::format("{} {}", kKindNames[static_cast<size_t>(b.kind)], b.index);
     }
     line(0, fmt::format("%{}: {} {}", id, Shape(b.type, b.dims).to_string(), place));
   }

@@ -5,6 +5,7 @@
 #include "hlo/builder/builder.h"
 #include "hlo/decomposition/needs_decomposition.h"
 #include "hlo/evaluator/ops/rules.h"
+#include "hlo/evaluator/work.h"
 
 namespace tenon::hlo {
 
@@ -104,6 +105,13 @@ Status Evaluator::tick() {
   return {};
 }
 
+Status Evaluator::spend(const Instruction& op) {
+  if (options_.max_work == 0) return {};
+  work_ += work_of(op);
+  if (work_ <= options_.max_work) return {};
+  return resource_exhausted("the program takes more than {:.0f} operations", options_.max_work);
+}
+
 Evaluator::Values Evaluator::run_computation(const Computation& computation,
                                              const std::vector<EvalValue>& arguments,
                                              const EvalFrame* outer) {
@@ -142,6 +150,7 @@ Evaluator::Values Evaluator::run_computation(const Computation& computation,
 // scalars, an op by its own function, a decomposable op by its decomposition.
 Evaluator::Values Evaluator::evaluate(const Instruction& op, const std::vector<EvalValue>& operands,
                                       const EvalFrame& frame) {
+  TENON_TRY(spend(op));
   const OpInfo& info = op.info();
   const EvalCall call = {*this, op, operands, frame};
   if (info.category == Category::kControl && info.evaluate != nullptr) return info.evaluate(call);

@@ -46,6 +46,8 @@ struct EvaluatorOptions {
   int max_depth = 512;
   /// The maximum size of one array in bytes; a program that needs more gets an error.
   int64_t max_array_bytes = int64_t{16} << 30;
+  /// The maximum work of all evaluations together (hlo/evaluator/work.h); zero is no limit.
+  double max_work = 0;
   /// Called from time to time with the number of evaluated instructions; returning false cancels.
   std::function<bool(int64_t)> progress;
 };
@@ -138,6 +140,8 @@ class Evaluator {
   Values custom_call(const Instruction& op, const std::vector<EvalValue>& operands);
   /// Counts an instruction or an iteration; an error if `progress` cancels.
   Status tick();
+  /// Counts the work of an instruction; an error if it exceeds the limit.
+  Status spend(const Instruction& op);
 
  private:
   const Module& module_;
@@ -148,6 +152,7 @@ class Evaluator {
   std::vector<std::vector<EvalValue>> outfeed_;
   int depth_ = 0;
   int64_t executed_ = 0;
+  double work_ = 0;
   EvalValue random_state_;  // u64[2], of the op `rng`
   struct Decomposition;
   std::unordered_map<const Instruction*, std::unique_ptr<Decomposition>> decompositions_;

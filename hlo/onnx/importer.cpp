@@ -11,10 +11,10 @@
 namespace tenon::hlo {
 namespace {
 
-constexpr int kMostNesting = 64;          // Graphs and functions within one another.
-constexpr int64_t kMostNodes = 1 << 20;   // Loops unrolled and functions inlined.
-constexpr int64_t kMostFolded = 1 << 22;  // Elements of an array that is computed here.
-constexpr int64_t kMostFoldedOps = 1 << 20;
+constexpr int kMostNesting = 64;             // Graphs and functions within one another.
+constexpr int64_t kMostNodes = 1 << 20;      // Loops unrolled and functions inlined.
+constexpr int64_t kMostFolded = 1 << 22;     // Elements of an array that is computed here.
+constexpr double kMostFoldedWork = 1 << 27;  // Scalar operations of all that is computed here.
 
 using AttributeMap = std::map<std::string, OnnxAttribute, std::less<>>;
 
@@ -22,34 +22,43 @@ using AttributeMap = std::map<std::string, OnnxAttribute, std::less<>>;
 class KnownValues {
  public:
   KnownValues(const Module& module, const std::map<size_t, Literal>& given)
-      : evaluator_(module), given_(given) {}
+      : evaluator_(module, {.max_work = kMostFoldedWork}), given_(given) {}
 
-  void set_main(const Computation& main) { main_ = &main; }
+  void set_main(const Computation& main) {
+    for (size_t i = 0; i < main.parameter_count(); ++i)
+      parameters_[&main.parameter_instruction(i)] = i;
+  }
   void forget() {
-    for (const auto& [op, values] : known_) evaluator_.forget(*op);
+    for (const auto& [op, value] : known_) evaluator_.forget(*op);
     known_.clear();
     unknown_.clear();
     decided_.clear();
   }
   std::optional<Literal> value(Value value);
   std::vector<size_t> used() const { return {used_.begin(), used_.end()}; }
+  // Why a value is not known though its operands are; ok if there is no such reason.
+  const Status& failure() const { return failure_; }
 
  private:
-  using Literals = std::vector<Literal>;
-  // Whether the op's results could be computed: its operands are decided.
-  std::optional<Literals> compute(const Instruction& op);
-  std::optional<Literals> parameter(const Instruction& op) const;
+  // The results of an op, and the arguments that they depend on.
+  struct Results {
+    std::vector<Literal> literals;
+    std::set<size_t> arguments;
+  };
+  // The op's results, if those of its operands are known.
+  std::optional<Results> compute(const Instruction& op);
+  std::optional<Results> parameter(const Instruction& op) const;
   static bool is_folded(const Instruction& op);
   bool is_decided(const Instruction& op);
 
   Evaluator evaluator_;
   const std::map<size_t, Literal>& given_;
-  const Computation* main_ = nullptr;
-  std::unordered_map<const Instruction*, Literals> known_;
+  std::unordered_map<const Instruction*, size_t> parameters_;
+  std::unordered_map<const Instruction*, Results> known_;
   std::unordered_set<const Instruction*> unknown_;
   std::unordered_map<const Instruction*, bool> decided_;
   std::set<size_t> used_;
-  int64_t ops_ = 0;
+  Status failure_;
 };
 
 bool KnownValues::is_folded(const Instruction& op) {
@@ -60,41 +69,51 @@ bool KnownValues::is_folded(const Instruction& op) {
   });
 }
 
-std::optional<KnownValues::Literals> KnownValues::parameter(const Instruction& op) const {
-  for (size_t i = 0; main_ != nullptr && i < main_->parameter_count(); ++i) {
-    if (&main_->parameter_instruction(i) != &op) continue;
-    const auto found = given_.find(i);
-    if (found != given_.end()) return Literals{found->second};
-  }
-  return std::nullopt;
+std::optional<KnownValues::Results> KnownValues::parameter(const Instruction& op) const {
+  const auto number = parameters_.find(&op);
+  if (number == parameters_.end()) return std::nullopt;
+  const auto found = given_.find(number->second);
+  if (found == given_.end()) return std::nullopt;
+  return Results{{found->second}, {number->second}};
 }
 
-std::optional<KnownValues::Literals> KnownValues::compute(const Instruction& op) {
+std::optional<KnownValues::Results> KnownValues::compute(const Instruction& op) {
   if (op.code() == OpCode::kParameter) return parameter(op);
-  if (!is_folded(op) || ++ops_ > kMostFoldedOps) return std::nullopt;
+  if (!is_folded(op) || !failure_.ok()) return std::nullopt;
   if (const auto* constant = op.attr<DenseAttr>(AttrKey::value); op.code() == OpCode::kConstant)
-    return Literals{constant->expanded()};
-  const auto value_of = [&](const Literal& literal) {
+    return Results{{constant->expanded()}, {}};
+  Results made;
+  const auto values_of = [&](const Instruction* def) -> const std::vector<Literal>* {
+    const auto found = known_.find(def);
+    if (found == known_.end()) return nullptr;
+    made.arguments.insert(found->second.arguments.begin(), found->second.arguments.end());
+    return &found->second.literals;
+  };
+  const auto value_of = [](const Literal& literal) {
     return EvalValue::of(tensor_from_literal(literal, false));
   };
   std::vector<EvalValue> operands;
   for (const Value each : op.operands()) {
-    if (!known_.contains(each.def)) return std::nullopt;
-    operands.push_back(value_of(known_[each.def][each.index]));
+    const auto* literals = values_of(each.def);
+    if (literals == nullptr) return std::nullopt;
+    operands.push_back(value_of((*literals)[each.index]));
   }
   EvalFrame frame(nullptr);
   for (const Value each : captured_values(op)) {
-    if (!known_.contains(each.def)) return std::nullopt;
+    const auto* literals = values_of(each.def);
+    if (literals == nullptr) return std::nullopt;
     std::vector<EvalValue> results;
-    for (const Literal& literal : known_[each.def]) results.push_back(value_of(literal));
+    for (const Literal& literal : *literals) results.push_back(value_of(literal));
     frame.set(each.def, std::move(results));
   }
   auto results = evaluator_.evaluate(op, operands, frame);
   evaluator_.forget(op);
-  if (!results) return std::nullopt;
-  Literals literals;
-  for (const EvalValue& each : *results) literals.push_back(literal_from_tensor(*each.tensor));
-  return literals;
+  if (!results) {
+    if (results.error().code() == ErrorCode::kResourceExhausted) failure_ = results.error();
+    return std::nullopt;
+  }
+  for (const EvalValue& each : *results) made.literals.push_back(literal_from_tensor(*each.tensor));
+  return made;
 }
 
 // Decided before anything is computed: operands first, without recursion, since a chain of ops may
@@ -148,20 +167,8 @@ std::optional<Literal> KnownValues::value(Value asked) {
   }
   const auto found = known_.find(asked.def);
   if (found == known_.end()) return std::nullopt;
-  // The arguments that it depends on.
-  std::vector<const Instruction*> reached = {asked.def};
-  std::unordered_set<const Instruction*> seen = {asked.def};
-  while (!reached.empty()) {
-    const Instruction* op = reached.back();
-    reached.pop_back();
-    for (size_t i = 0; i < main_->parameter_count(); ++i) {
-      if (&main_->parameter_instruction(i) == op) used_.insert(i);
-    }
-    for (const Value each : all_operands(*op)) {
-      if (seen.insert(each.def).second) reached.push_back(each.def);
-    }
-  }
-  return found->second[asked.index];
+  used_.insert(found->second.arguments.begin(), found->second.arguments.end());
+  return found->second.literals[asked.index];
 }
 
 // --- The importer
@@ -177,6 +184,7 @@ class OnnxImporter : public OnnxScope {
   Result<OnnxImport> run();
 
   std::optional<Literal> known(Value value) override { return known_.value(value); }
+  const Status& failure() const override { return known_.failure(); }
   Values import_graph(const OnnxGraph& graph, const Values& arguments, Builder& into) override;
   Values lower(std::string_view op_type, const Values& inputs, AttributeMap attributes,
                size_t outputs, Builder& into) override;
@@ -393,7 +401,11 @@ Result<Type> OnnxImporter::type_of_input(size_t i, std::map<std::string, int64_t
       if ((*dims)[d] != kDynamic && (*dims)[d] != (*given)[d])
         return invalid_argument("input {} ('{}') is {}, and is given as [{}]", i, input.name,
                                 input.type->to_string(), dims_to_string(*given));
-      if (!input.symbols[d].empty()) symbols.emplace(input.symbols[d], (*given)[d]);
+      if (input.symbols[d].empty()) continue;
+      const auto [symbol, first] = symbols.emplace(input.symbols[d], (*given)[d]);
+      if (!first && symbol->second != (*given)[d])
+        return invalid_argument("input {} ('{}') has size {} where '{}' is {} in another input", i,
+                                input.name, (*given)[d], symbol->first, symbol->second);
     }
     dims = *given;
   }

@@ -123,6 +123,62 @@ TEST(OnnxImport, ShapesThatAreComputedAreFolded) {
   EXPECT_EQ(count_ops(*imported->module, OpCode::kGather), 0U) << "the ops of the shape are erased";
 }
 
+// Work that never ends is refused, and not done.
+TEST(OnnxImport, ShapesThatTakeTooMuchWorkAreRefused) {
+  OnnxModel model = model_of(
+      {node("CumSum", {"ones", "zero"}, {"c"}), node("Slice", {"c", "from", "to"}, {"last"}),
+       node("Reshape", {"x", "last"}, {"y"})},
+      {value_info("x", ElementType::kF32, {1 << 20})}, {"y"});
+  Literal ones(Shape(ElementType::kS64, {1 << 20}));
+  for (int64_t i = 0; i < ones.element_count(); ++i) ones.set_integer(i, 1);
+  model.graph.initializers = {{"ones", ones},
+                              {"zero", Literal::from_i64s(I64s{0}).reshaped({})},
+                              {"from", Literal::from_i64s(I64s{-1})},
+                              {"to", Literal::from_i64s(I64s{1 << 20})}};
+  EXPECT_EQ(error_of(model),
+            "node 3, Reshape of opset 18: input 1 ('last') decides a shape, and is not computed "
+            "while the model is imported: the program takes more than 134217728 operations");
+}
+
+TEST(OnnxImport, UniqueTellsLongIntegersApartAndNaNsNot) {
+  const auto unique = [](const Literal& x) {
+    OnnxModel model = model_of({node("Unique", {"v"}, {"u", "", "", "n"})},
+                               {value_info("x", ElementType::kF32, {})}, {"u"});
+    model.graph.initializers = {{"v", x}};
+    return run(model, {Literal::scalar(ElementType::kF32, 0)});
+  };
+  EXPECT_EQ(unique(Literal::from_i64s(I64s{(int64_t{1} << 60) + 1, int64_t{1} << 60, -1})),
+            "[-1, 1152921504606846976, 1152921504606846977]");
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(unique(floats({6}, {nan, 1, -0.0F, nan, 0, -2})), "[-2, -0, 1, nan]");
+}
+
+TEST(OnnxImport, RangesOfLongIntegersAreExact) {
+  const auto range = [](int64_t from, int64_t to, int64_t by) {
+    OnnxModel model = model_of({node("Range", {"a", "b", "c"}, {"y"})},
+                               {value_info("x", ElementType::kF32, {})}, {"y"});
+    const auto number = [](int64_t x) { return Literal::from_i64s(I64s{x}).reshaped({}); };
+    model.graph.initializers = {{"a", number(from)}, {"b", number(to)}, {"c", number(by)}};
+    return run(model, {Literal::scalar(ElementType::kF32, 0)});
+  };
+  const int64_t far = int64_t{1} << 62;
+  EXPECT_EQ(range(far, far + 3, 2), "[4611686018427387904, 4611686018427387906]");
+  EXPECT_EQ(range(INT64_MIN, INT64_MAX, INT64_MAX),
+            "[-9223372036854775808, -1, 9223372036854775806]");
+  EXPECT_EQ(range(3, 0, -2), "[3, 1]");
+  EXPECT_EQ(range(0, 3, -1), "[]");
+}
+
+TEST(OnnxImport, ASymbolHasOneSize) {
+  const OnnxModel model = model_of({node("Identity", {"a"}, {"y"})},
+                                   {value_info("a", ElementType::kF32, {kDynamic}, {"N"}),
+                                    value_info("b", ElementType::kF32, {kDynamic}, {"N"})},
+                                   {"y"});
+  OnnxKnowledge known;
+  known.shapes = {{0, {2}}, {1, {3}}};
+  EXPECT_EQ(error_of(model, known), "input 1 ('b') has size 3 where 'N' is 2 in another input");
+}
+
 TEST(OnnxImport, AnInputThatDecidesAShapeNeedsAValue) {
   const OnnxModel model = model_of({node("Reshape", {"x", "s"}, {"y"})},
                                    {kX, value_info("s", ElementType::kS64, {1})}, {"y"});

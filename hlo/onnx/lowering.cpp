@@ -87,9 +87,14 @@ std::optional<Literal> OnnxLowering::try_known(size_t i) const {
 Literal OnnxLowering::known(size_t i) const {
   std::optional<Literal> value = scope_->known(in(i));
   if (!value) {
+    const std::string name = i < node_->inputs.size() ? node_->inputs[i] : "";
+    if (!scope_->failure().ok())
+      exceed_onnx(
+          "input {} ('{}') decides a shape, and is not computed while the model is imported: {}", i,
+          name, scope_->failure().message());
     refuse_onnx(
         "input {} ('{}') decides a shape, and depends on an argument whose value is not given", i,
-        i < node_->inputs.size() ? node_->inputs[i] : "");
+        name);
   }
   return *std::move(value);
 }

@@ -172,6 +172,8 @@ class OnnxScope {
   virtual ~OnnxScope() = default;
   /// The value as a constant, if it follows from constants and from arguments that are given.
   virtual std::optional<Literal> known(Value value) = 0;
+  /// Why values that follow from constants are not known: too much work. Otherwise ok.
+  virtual const Status& failure() const = 0;
   /// Imports the nodes of a graph here, where its inputs are `arguments`; returns its outputs.
   virtual Values import_graph(const OnnxGraph& graph, const Values& arguments, Builder& into) = 0;
   /// Lowers a node of another op here: functions are written as nodes.

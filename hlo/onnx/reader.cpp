@@ -117,11 +117,12 @@ class OnnxReader {
   Result<OnnxNode> node(std::string_view bytes, int depth);
   Result<std::pair<std::string, OnnxAttribute>> attribute(std::string_view bytes, int depth);
   Result<std::pair<std::string, OnnxFunction>> function(std::string_view bytes);
-  Result<std::string> external_data(const TensorData& data, int64_t expected) const;
-  Result<Literal> literal(const TensorData& data) const;
+  Result<std::string> external_data(const TensorData& data, int64_t expected);
+  Result<Literal> literal(const TensorData& data);
 
   const std::string directory_;
   const OnnxLimits limits_;
+  int64_t external_bytes_ = 0;
 };
 
 void add_opset(std::string_view bytes, OnnxOpsets& opsets) {
@@ -353,7 +354,7 @@ Result<Literal> OnnxReader::tensor(std::string_view bytes, std::string* name) {
 }
 
 // A file's path, read as text alone, must stay in the model's folder, and what it leads to as well.
-Result<std::string> OnnxReader::external_data(const TensorData& data, int64_t expected) const {
+Result<std::string> OnnxReader::external_data(const TensorData& data, int64_t expected) {
   namespace fs = std::filesystem;
   const auto location = data.external.find("location");
   if (location == data.external.end() || location->second.empty())
@@ -365,6 +366,10 @@ Result<std::string> OnnxReader::external_data(const TensorData& data, int64_t ex
   TENON_ASSIGN(const int64_t length, number_in(data.external, "length"));
   if (length != 0 && length != expected)
     return damaged_model("external data of {} bytes, expected {}", length, expected);
+  if (expected > limits_.max_external_bytes - external_bytes_)
+    return resource_exhausted("the external data are more than the {} MiB allowed",
+                              limits_.max_external_bytes >> 20);
+  external_bytes_ += expected;
   std::error_code error;
   const fs::path folder = fs::weakly_canonical(directory_, error);
   const fs::path given(location->second);
@@ -385,7 +390,7 @@ Result<std::string> OnnxReader::external_data(const TensorData& data, int64_t ex
       file.bytes().substr(static_cast<size_t>(offset), static_cast<size_t>(expected)));
 }
 
-Result<Literal> OnnxReader::literal(const TensorData& data) const {
+Result<Literal> OnnxReader::literal(const TensorData& data) {
   const std::optional<ElementType> type = onnx_element_type(data.type);
   if (!type) {
     if (data.type == 8) return unimplemented("tensors of strings are not supported");

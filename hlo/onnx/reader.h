@@ -12,6 +12,7 @@ namespace tenon::hlo {
 struct OnnxLimits {
   int max_depth = 64;  ///< Graphs within attributes of nodes.
   int64_t max_tensor_bytes = int64_t{16} << 30;
+  int64_t max_external_bytes = int64_t{64} << 30;  ///< All external data of a model.
 };
 
 /// Whether the bytes can be a ModelProto. The form has no magic number: all fields at the top are

@@ -25,24 +25,40 @@ struct TuneOptions {
   DeviceOptions device;
   std::string output;
   std::vector<std::string> parameters;
+  std::vector<std::string> shapes;
+  std::vector<std::string> args;
   double minutes = 10;
   bool fresh = false;
   bool quiet = false;
 };
 
-Result<TunedProgram> tuned_program(std::string_view bytes, const std::string& path) {
+// Trials of a model with other sizes are not these.
+std::string digest_of(std::string_view bytes, const ProgramInputs& inputs) {
+  std::string all(bytes);
+  for (const auto* texts : {&inputs.shapes, &inputs.arguments}) {
+    for (const std::string& each : *texts) all += '\n' + each;
+  }
+  return serial::digest_of(all).substr(0, 16);
+}
+
+Result<TunedProgram> tuned_program(std::string_view bytes, const std::string& path,
+                                   const ProgramInputs& inputs) {
   TunedProgram program;
   program.name = std::filesystem::path(path).stem().string();
-  program.digest = serial::digest_of(bytes).substr(0, 16);
-  TENON_ASSIGN(program.module, import_program(bytes, path));
+  program.digest = digest_of(bytes, inputs);
+  TENON_ASSIGN(program.module, import_program(bytes, path, inputs));
   const hlo::Computation* const entry = program.module->entry();
   if (entry == nullptr) return invalid_argument("{} has no @main", path);
   program.entry = entry->name();
-  std::vector<std::string> random;
+  // Arguments that are not given are random.
+  std::vector<std::string> texts = inputs.arguments;
   for (size_t i = 0; i < entry->parameter_count(); ++i) {
-    random.push_back(fmt::format("{}=random:{}", i, i + 1));
+    const std::string number = fmt::format("{}=", i);
+    const auto is_of_it = [&](const std::string& text) { return text.starts_with(number); };
+    if (std::ranges::none_of(inputs.arguments, is_of_it))
+      texts.push_back(fmt::format("{}random:{}", number, i + 1));
   }
-  auto arguments = parse_arguments(*entry, random);
+  auto arguments = parse_arguments(*entry, texts);
   if (!arguments) return Error(Status(arguments.error()).with_context(path));
   program.arguments = *std::move(arguments);
   return program;
@@ -52,11 +68,12 @@ Result<std::vector<TunedProgram>> tuned_programs(const TuneOptions& options) {
   std::vector<TunedProgram> programs;
   for (const std::string& file : options.files) {
     TENON_ASSIGN(const std::string bytes, read_file(file));
-    TENON_ASSIGN(programs.emplace_back(), tuned_program(bytes, file));
+    TENON_ASSIGN(programs.emplace_back(),
+                 tuned_program(bytes, file, {options.shapes, options.args}));
   }
   if (!options.files.empty()) return programs;
   for (const EmbeddedFile& file : tune_programs()) {
-    TENON_ASSIGN(programs.emplace_back(), tuned_program(file.text, std::string(file.path)));
+    TENON_ASSIGN(programs.emplace_back(), tuned_program(file.text, std::string(file.path), {}));
   }
   return programs;
 }
@@ -202,6 +219,7 @@ void add_tune_command(CLI::App& app, int* exit_code) {
                    "The file of parameters; default: that beside the plug-in, which Tenon reads "
                    "whenever it opens the plug-in")
       ->type_name("FILE");
+  add_input_options(*command, options->shapes, options->args);
   command->add_option("--minutes", options->minutes, "Ends the search after this time")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

@@ -1,5 +1,7 @@
 // Gathers, scatters, and ops whose results have as many elements as values decide.
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <map>
 
 #include "hlo/onnx/lowering.h"
@@ -134,9 +136,23 @@ Values lower_compress(Li& n) {
   return {n.take(x, n.i64s(kept), axis)};
 }
 
+// Numbers in the order of the elements: equal for equal ones, also for NaNs, which come last.
+int64_t sort_key(const Literal& x, int64_t i) {
+  if (!is_float(x.element_type())) {
+    const int64_t value = x.get_integer(i);
+    return x.element_type() == ElementType::kU64 ? value ^ INT64_MIN : value;
+  }
+  const double value = x.get_double(i);
+  if (value == 0) return 0;
+  if (std::isnan(value)) return INT64_MAX;
+  const auto bits = std::bit_cast<int64_t>(value);
+  return bits >= 0 ? bits : INT64_MIN - bits;
+}
+
 // Rows along an axis, or elements, each once.
 Values lower_unique(Li& n) {
   Literal x = n.known(0);
+  if (is_complex(x.element_type())) refuse_onnx("elements of {}", name_of(x.element_type()));
   const bool flat = !n.has_attribute("axis");
   if (flat) x = x.reshaped({x.element_count()});
   const int64_t axis = flat ? 0 : normal_axis(n.integer("axis", 0), x.shape().rank());
@@ -145,17 +161,15 @@ Values lower_unique(Li& n) {
   const auto a = static_cast<size_t>(axis);
   const int64_t rows = dims[a], inner = strides[a],
                 outer = rows == 0 ? 0 : x.element_count() / rows / std::max<int64_t>(inner, 1);
-  std::map<std::vector<double>, size_t> known;
-  std::vector<std::vector<double>> found;
+  std::map<I64s, size_t> known;
   I64s first, inverse, counts;
   for (int64_t r = 0; r < rows; ++r) {
-    std::vector<double> row;
+    I64s row;
     for (int64_t o = 0; o < outer; ++o) {
-      for (int64_t i = 0; i < inner; ++i) row.push_back(x.get_double((o * rows + r) * inner + i));
+      for (int64_t i = 0; i < inner; ++i) row.push_back(sort_key(x, (o * rows + r) * inner + i));
     }
-    const auto [at, added] = known.emplace(row, found.size());
+    const auto [at, added] = known.emplace(std::move(row), first.size());
     if (added) {
-      found.push_back(row);
       first.push_back(r);
       counts.push_back(0);
     }
@@ -163,7 +177,7 @@ Values lower_unique(Li& n) {
     inverse.push_back(static_cast<int64_t>(at->second));
   }
   if (n.flag("sorted", true)) {
-    I64s order, rank(found.size());
+    I64s order, rank(first.size());
     for (const auto& [row, number] : known) {
       rank[number] = std::ssize(order);
       order.push_back(static_cast<int64_t>(number));
@@ -200,9 +214,14 @@ I64s kept_boxes(std::vector<ScoredBox> boxes, int64_t most, double threshold) {
   std::ranges::sort(boxes, [](const ScoredBox& a, const ScoredBox& b) {
     return a.score != b.score ? a.score > b.score : a.number < b.number;
   });
+  constexpr int64_t kMostOverlaps = int64_t{1} << 28;
+  int64_t overlaps = 0;
   std::vector<ScoredBox> kept;
   for (const ScoredBox& each : boxes) {
     if (std::ssize(kept) >= most) break;
+    overlaps += std::ssize(kept);
+    if (overlaps > kMostOverlaps)
+      exceed_onnx("{} boxes, of which more than {} stay", boxes.size(), kept.size());
     if (std::ranges::all_of(
             kept, [&](const ScoredBox& other) { return overlap(each, other) <= threshold; }))
       kept.push_back(each);

@@ -353,11 +353,34 @@ Values lower_eye_like(Ls& n) {
   return {n.convert(same, n.type_attribute("dtype", n.type_of(x)))};
 }
 
+// How many of start, start + delta … are before the limit; exact, since the distance may be up to
+// 2^64.
+double steps_between(int64_t start, int64_t limit, int64_t delta) {
+  const bool up = delta > 0;
+  if (start == limit || (start < limit) != up) return 0;
+  const auto from = static_cast<uint64_t>(start), to = static_cast<uint64_t>(limit),
+             by = static_cast<uint64_t>(delta);
+  const uint64_t distance = up ? to - from : from - to;
+  return static_cast<double>((distance - 1) / (up ? by : 0 - by) + 1);
+}
+
 Values lower_range(Ls& n) {
   const ElementType type = n.type_of(n.in(0));
-  const double start = n.known_number(0), limit = n.known_number(1), delta = n.known_number(2);
-  if (delta == 0) bad_onnx("delta is 0");
-  const double count = std::max(0.0, std::ceil((limit - start) / delta));
+  double count = 0;
+  if (is_float(type)) {
+    const double start = n.known_number(0), limit = n.known_number(1), delta = n.known_number(2);
+    if (delta == 0) bad_onnx("delta is 0");
+    count = std::max(0.0, std::ceil((limit - start) / delta));
+  } else {
+    I64s numbers;
+    for (const size_t i : {0, 1, 2}) {
+      const Literal value = n.known(i);
+      if (value.element_count() != 1) bad_onnx("input {} is not one number", i);
+      numbers.push_back(value.get_integer(0));
+    }
+    if (numbers[2] == 0) bad_onnx("delta is 0");
+    count = steps_between(numbers[0], numbers[1], numbers[2]);
+  }
   if (!(count < 1e9)) exceed_onnx("a range of {} elements", count);
   const Value steps = n.iota(type, {static_cast<int64_t>(count)}, 0);
   return {n.add(n.mul(steps, n.reshape(n.in(2), {})), n.reshape(n.in(0), {}))};

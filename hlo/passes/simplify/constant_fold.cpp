@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "hlo/evaluator/evaluator.h"
+#include "hlo/evaluator/work.h"
 #include "hlo/ir/inline.h"
 #include "hlo/passes/constants.h"
 #include "hlo/passes/pass.h"
@@ -15,26 +16,12 @@ namespace {
 
 constexpr int64_t kSmall = 1024;  // The number of elements that a constant may always have.
 // The maximum number of elements that are read to compute one constant.
-constexpr int64_t kMostWork = 1 << 14;
+constexpr double kMostWork = 1 << 14;
 constexpr int64_t kMostConditionOps = 16;
 
 int64_t elements_of(const Type& type) { return element_count(type.dims()); }
 
 bool are_plain(const std::vector<Type>& types) { return std::ranges::all_of(types, is_plain); }
-
-// The products, or window positions, for each element of the result.
-int64_t work_of_element(const Instruction& op) {
-  int64_t work = 1;
-  if (const auto* dot = op.attr<DotDims>(AttrKey::dot_dimension_numbers)) {
-    for (const int64_t d : dot->lhs_contracting) {
-      work *= op.operand_type(0).dims()[static_cast<size_t>(d)];
-    }
-  } else if (op.code() == OpCode::kConvolution) {
-    work = elements_of(op.operand_type(1));
-  }
-  for (const int64_t size : op.i64s(AttrKey::window_dimensions)) work *= size;
-  return work;
-}
 
 class Folder {
  public:
@@ -233,18 +220,18 @@ class Folder {
         !captured_values(op).empty() || has_loops(op)) {
       return false;
     }
-    int64_t work = 0;
+    double work = 0;
     int64_t held = 0;  // Bytes of constants that will no longer be needed.
     for (const Value operand : op.operands()) {
       const DenseAttr* constant = constant_of(operand);
       if (constant == nullptr) return false;
-      work += constant->shape.element_count();
+      work += static_cast<double>(constant->shape.element_count());
       if (operand.def->uses().size() == 1) held += constant->values.element_count();
     }
     int64_t made = 0;
     for (const Type& type : op.result_types()) made += elements_of(type);
     return made <= std::max(kSmall, held) && work <= kMostWork &&
-           made <= kMostWork / std::max<int64_t>(work_of_element(op), 1);
+           static_cast<double>(made) * std::max(work_of_element(op), 1.0) <= kMostWork;
   }
 
   static bool has_loops(const Instruction& op) {
