@@ -195,6 +195,16 @@ CASES = {  # Found by comparing with eager mode.
 }
 
 
+def test_pooled_padding_takes_no_gradient(compiled):
+    """Where all elements of a window are -inf, the first of them takes the gradient, and not the padding."""
+    x = torch.full((1, 1, 4, 4), float("-inf"), requires_grad=True)
+    pool = lambda x: F.max_pool2d(x, 3, 2, 1)  # noqa: E731
+    expected, = torch.autograd.grad(pool(x).sum(), x)
+    found, = torch.autograd.grad(compiled(pool)(x).sum(), x)
+    assert expected.sum() == 4
+    torch.testing.assert_close(found, expected)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_against_eager_mode(name, compiled):
     function, arguments = CASES[name]()

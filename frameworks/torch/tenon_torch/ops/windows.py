@@ -171,20 +171,20 @@ def select_and_scatter(b: Builder, gradient: Value, x: Value, rank: int, kernel,
     scalar = tensor_type((), x.dtype)
     compare = f"({scalar}, {scalar}) -> tensor<i1>"
     zero = b.constant(0, x.dtype)
-    low, high = pool.dims(pool.padding, 0), pool.dims(pool.high, 0)
-    padded = b.pad(x, b.constant(lowest(x.dtype), x.dtype), low, high)
-    result = b.value(padded.shape, x.dtype)
+    # The op's own padding: its places are never selected, not even where all elements of a window are -inf.
+    padding = ", ".join(f"[{low}, {high}]" for low, high in pool.dims(zip(pool.padding, pool.high), (0, 0)))
+    result = b.value(x.shape, x.dtype)
     b.lines.append(
-        f'{result.name} = "stablehlo.select_and_scatter"({padded.name}, {gradient.name}, {zero.name}) <{{window_dimensions = '
-        f"{array(pool.dims(pool.kernel))}, window_strides = {array(pool.dims(pool.stride))}}}> "
+        f'{result.name} = "stablehlo.select_and_scatter"({x.name}, {gradient.name}, {zero.name}) <{{window_dimensions = '
+        f"{array(pool.dims(pool.kernel))}, window_strides = {array(pool.dims(pool.stride))}, "
+        f"padding = dense<[{padding}]> : tensor<{x.rank}x2xi64>}}> "
         f'({{\n^bb0(%a: {scalar}, %b: {scalar}):\n'
         f'  %g = "stablehlo.compare"(%a, %b) <{{comparison_direction = #stablehlo<comparison_direction GE>}}> : {compare}\n'
         f'  %n = "stablehlo.compare"(%a, %a) <{{comparison_direction = #stablehlo<comparison_direction NE>}}> : {compare}\n'
         f"  %c = stablehlo.or %g, %n : tensor<i1>\n  stablehlo.return %c : tensor<i1>\n}}, "
         f"{{\n^bb0(%a: {scalar}, %b: {scalar}):\n  %c = stablehlo.add %a, %b : {scalar}\n  stablehlo.return %c : {scalar}\n}}) : "
-        f"({padded.type}, {gradient.type}, {scalar}) -> {result.type}")
-    return b.pad(result, zero, [-each for each in low], [-each for each in high])
-
+        f"({x.type}, {gradient.type}, {scalar}) -> {result.type}")
+    return result
 
 
 # --- adaptive averages: the sizes of the windows differ by one
