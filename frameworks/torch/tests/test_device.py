@@ -119,6 +119,44 @@ def test_programs_are_kept():
     assert tenon_torch.counters.programs == before
 
 
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad"])
+def test_step_sizes_compile_nothing(name):
+    """Numbers that change from step to step are arguments of the programs."""
+    parameters = [nn.Parameter(torch.randn(3, 4)), nn.Parameter(torch.randn(5))]
+    own = [nn.Parameter(each.detach().to("tenon")) for each in parameters]
+    optimizers = [getattr(torch.optim, name)(each, lr=0.1, weight_decay=0.01) for each in (parameters, own)]
+    programs = []
+    for step in range(5):
+        for optimizer, chosen in zip(optimizers, (parameters, own)):
+            for group in optimizer.param_groups:
+                group["lr"] = 0.1 / (step + 1)
+            for each in chosen:
+                each.grad = (each.detach() * 0.5 + step).clone()
+            optimizer.step()
+        programs.append(tenon_torch.counters.programs)
+    assert programs[1] == programs[-1] and tenon_torch.counters.calls > 20
+    for found, expected in zip(own, parameters):
+        same(found.detach(), expected.detach())
+
+
+def test_numbers_of_every_value():
+    """Each number is its own, whatever program was kept first."""
+    x, y = pair(3, 4)
+    a, b = pair(3, 4)
+    for number in (0.5, -2.0, 0.0, 1.0):
+        same(torch.add(y, b, alpha=number), torch.add(x, a, alpha=number))
+        same(torch.sub(y, b, alpha=number), torch.sub(x, a, alpha=number))
+        same(torch.addcmul(y, b, b, value=number), torch.addcmul(x, a, a, value=number))
+        same(torch.addcdiv(y, b, b + 9, value=number), torch.addcdiv(x, a, a + 9, value=number))
+        same(torch.lerp(y, b, number), torch.lerp(x, a, number))
+        same(torch.empty_like(y).fill_(number), torch.full_like(x, number))
+        same(y.bfloat16().add(b.bfloat16(), alpha=number).float(), x.bfloat16().add(a.bfloat16(), alpha=number).float())
+        same(y * number + number, x * number + number)
+        assert (y[0, 0] * number).dtype == torch.float32 and (y[0, 0] * torch.tensor(number, dtype=torch.float64)).dtype == torch.float64
+    same(y.to(torch.int32).add_(3, alpha=2), x.to(torch.int32).add_(3, alpha=2))
+    same(y.to(torch.int32) * 0.5, x.to(torch.int32) * 0.5)
+
+
 def test_factories_and_random_numbers():
     assert torch.arange(5, device="tenon").tolist() == [0, 1, 2, 3, 4]
     assert torch.full((2,), 3, device="tenon").tolist() == [3, 3]

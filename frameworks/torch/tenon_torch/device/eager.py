@@ -6,6 +6,7 @@ TENON_TORCH_FALLBACK=error makes an error of it.
 
 import collections
 import dataclasses
+import functools
 import os
 import threading
 from typing import Any
@@ -62,6 +63,67 @@ _INSTEAD[aten._cummax_helper.default] = _running_extreme(aten.cummax.default)
 _INSTEAD[aten._cummin_helper.default] = _running_extreme(aten.cummin.default)
 
 
+# --- numbers that change from call to call: a learning rate, a fill. They become arguments of the programs
+
+
+def _wider(x: torch.Tensor, kind: torch.dtype) -> torch.Tensor:
+    return x.to(torch.float32 if kind in (torch.float16, torch.bfloat16) else kind)
+
+
+def _computed(function):
+    """`function` in a type that is wide enough; tensors of numbers have no say in the result's."""
+
+    def compute(*given):
+        kind = functools.reduce(torch.promote_types, (each.dtype for each, is_number in given if not is_number))
+        return function(*(_wider(each, kind) for each, _ in given)).to(kind)
+
+    return compute
+
+
+_FUNCTIONS = {
+    "add": lambda x, y, alpha=None: x + (y if alpha is None else y * alpha),
+    "sub": lambda x, y, alpha=None: x - (y if alpha is None else y * alpha),
+    "mul": torch.mul,
+    "div": torch.div,
+    "addcmul": lambda x, a, b, value=None: x + (a * b if value is None else value * (a * b)),
+    "addcdiv": lambda x, a, b, value=None: x + (a / b if value is None else value * (a / b)),
+    "lerp": lambda x, end, weight: torch.where(weight < 0.5, x + (end - x) * weight, end - (end - x) * (1 - weight)),
+    "fill": lambda x, value: value.expand(x.shape),
+}
+_FORMS = {**dict.fromkeys(("add", "sub", "mul", "div"), ("Tensor", "out")), **dict.fromkeys(("addcmul", "addcdiv"), ("default", "out")),
+          "lerp": ("Scalar", "Scalar_out"), "fill": ("Scalar", "Scalar_out")}
+# The op, the one that writes its first argument, the one that writes `out`.
+_NUMBERS = {}
+for _name, (_overload, _out) in _FORMS.items():
+    _NUMBERS[getattr(getattr(aten, _name), _overload)] = _name
+    _NUMBERS[getattr(getattr(aten, _name + "_"), _overload)] = _name
+    _NUMBERS[getattr(getattr(aten, _name), _out)] = _name
+
+
+def _lifted(op, arguments, words):
+    """The function of the op, and its arguments with numbers as tensors; or the op as it is."""
+    tensors = [each for each in arguments if isinstance(each, torch.Tensor)]
+    rest = {name: each for name, each in words.items() if name != "out"}
+    numbers = [isinstance(each, (int, float)) and not isinstance(each, bool) for each in (*arguments, *rest.values())]
+    as_it_is = op, arguments, words
+    if not any(numbers) or sum(numbers) + len(tensors) != len(numbers) or not all(each.dtype.is_floating_point for each in tensors):
+        return as_it_is
+    shape = torch.broadcast_shapes(*(each.shape for each in tensors))
+    writes = op._schema.is_mutable
+    if writes and (words["out"] if "out" in words else arguments[0]).shape != shape:
+        return as_it_is
+    compute = _computed(_FUNCTIONS[_NUMBERS[op]])
+
+    def function(*given, out=None, **named):
+        result = compute(*zip((*given, *named.values()), numbers))
+        return (given[0] if out is None else out).copy_(result) if writes else result
+
+    def tensor(value):
+        return torch.tensor(float(value), dtype=torch.float64, device="cpu") if not isinstance(value, torch.Tensor) else value
+
+    return function, tuple(map(tensor, arguments)), {name: tensor(each) if name in rest else each for name, each in words.items()}
+
+
 @dataclasses.dataclass
 class _Kept:
     """An op as a program.
@@ -103,17 +165,22 @@ def _hashable(value):
 
 def dispatch(op, *arguments, **words):
     """The kernel of every op that has no other for the device."""
-    flat, structure = pytree.tree_flatten((arguments, words))
+    function, given = _INSTEAD.get(op, op), (arguments, words)
+    if op in _NUMBERS:
+        function, *given = _lifted(op, arguments, words)
+    # A tensor instead of a number would have a say in the result's type.
+    has_numbers = function is not op and op in _NUMBERS
+    flat, structure = pytree.tree_flatten(tuple(given))
     generator = next((each for each in flat if isinstance(each, torch.Generator)), None)
     tensors = [each for each in flat if isinstance(each, torch.Tensor)]
     key = (op, structure, tuple(storage.spec_of(each)[:3] + (each.device.type,) if isinstance(each, torch.Tensor) else _hashable(each) for each in flat),
-           torch.get_default_dtype())
+           torch.get_default_dtype(), has_numbers)
     with lock:
         kept = _programs.get(key)
         if kept is not None:
             _programs.move_to_end(key)
     if kept is None:
-        kept = _compiled(key, op, flat, structure)
+        kept = _compiled(key, op, function, flat, structure)
     if isinstance(kept, Unsupported):
         return _on_cpu(op, kept, arguments, words)
     return _run(kept, tensors, generator)
@@ -123,13 +190,13 @@ def dispatch(op, *arguments, **words):
 _tracing = threading.RLock()
 
 
-def _compiled(key, op, flat, structure) -> "_Kept | Unsupported":
+def _compiled(key, op, function, flat, structure) -> "_Kept | Unsupported":
     with _tracing:
         with lock:
             kept = _programs.get(key)
         if kept is None:
             try:
-                kept = _compile(op, flat, structure)
+                kept = _compile(op, function, flat, structure)
             except Unsupported as error:
                 kept = error
             with lock:
@@ -144,7 +211,7 @@ def _fake(tensor: torch.Tensor) -> torch.Tensor:
     return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="cpu")
 
 
-def _compile(op, flat, structure) -> _Kept:
+def _compile(op, function, flat, structure) -> _Kept:
     if op.is_view:
         return _view(op, flat, structure)
     places = [i for i, each in enumerate(flat) if isinstance(each, torch.Tensor)]
@@ -157,7 +224,6 @@ def _compile(op, flat, structure) -> _Kept:
         if write:
             given = sample_arguments[i] if i < len(sample_arguments) else sample_words.get(names[i])
             changed.update(places.index(each) for each in pytree.tree_leaves(given) if each in places)
-    function = _INSTEAD.get(op, op)
     described: dict[str, Any] = {}
 
     def traced(*tensors):
