@@ -230,17 +230,23 @@ def test_data_files(project, build, full):
     return f"{passed.group(1)} files, strict"
 
 
+def wheel_of(project, framework, python):
+    """The wheel of a Python package of the project. The environment's Python has pip and setuptools."""
+    made = {**project.installed.variables, "PATH": f"{python.parent}:{os.environ['PATH']}"}
+    lines = succeeds("ninja", "-C", "build", "--quiet", "wheel", folder=project.folder, variables=made, limit=300).splitlines()
+    name = rf"{framework}_{project.name}-0\.1\.0-py3-none-linux_\w+\.whl"
+    wheels = [pathlib.Path(line) for line in lines if re.fullmatch(name, pathlib.Path(line).name)]
+    expect(len(wheels) == 1, f"{lines}")
+    return wheels[0]
+
+
 def test_jax_is_installed(project):
     """By pip, from what is installed: tenon-jax with its library, and the wheel of the project, made by one command. The device
     is a platform of its own name, beside `tenon`, and a network learns on it."""
     python = ROOT / "frameworks/jax/.venv/bin/python"
     sources = project.succeeds("pkg-config", "--variable=jax", "tenon-plugin").strip()
     expect(os.path.realpath(sources).startswith(str(project.installed.prefix.resolve())), f"tenon.pc says {sources}")
-    # The environment's Python has pip and setuptools.
-    made = {**project.installed.variables, "PATH": f"{python.parent}:{os.environ['PATH']}"}
-    wheel = pathlib.Path(succeeds("ninja", "-C", "build", "--quiet", "wheel", folder=project.folder, variables=made,
-                                  limit=300).strip().splitlines()[-1])
-    expect(re.fullmatch(rf"jax_{project.name}-0\.1\.0-py3-none-linux_\w+\.whl", wheel.name), f"{wheel}")
+    wheel = wheel_of(project, "jax", python)
     # JAX itself is the environment's; what is installed here goes before what that has.
     place = project.folder.parent / f"site_{project.name}"
     succeeds(python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation",
@@ -260,6 +266,24 @@ jax.debug.print("{{}}", jax.jit(lambda x: x + 1)(3))"""
                        variables={**variables, "JAX_PLATFORMS": f"{project.name},cpu"}).strip()
     expect(learned.startswith(f"{project.name}: loss "), learned)
     return f"{devices}; {learned}; the wheel has {wheel.stat().st_size // 1024} KiB"
+
+
+def test_torch_is_installed(project):
+    """The wheel of the project beside tenon-torch: torch.compile and torch.device know the device by its name, and a network learns
+    on it both ways."""
+    python = ROOT / "frameworks/torch/.venv/bin/python"
+    place = project.folder.parent / f"torch_site_{project.name}"
+    succeeds(python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--disable-pip-version-check", "--target", place,
+             wheel_of(project, "torch", python), folder="/", variables=project.installed.variables, limit=300)
+    variables = {**project.installed.variables, **project.kept_code(), "PYTHONPATH": str(place), "TENON_TORCH_FALLBACK": "error"}
+    code = f"""import torch, torch._dynamo
+print("{project.name}" in torch._dynamo.list_backends(exclude_tags=None), torch.accelerator.current_accelerator())
+print(torch.{project.name}.get_device_name())"""
+    known, device = succeeds(python, "-c", code, folder="/", variables=variables).strip().splitlines()
+    expect(known == f"True {project.name}" and device.startswith(str(place.resolve())), f"{known}, {device}")
+    learned = succeeds(python, project.folder / "torch/tests/test_training.py", folder="/", variables=variables, limit=600).strip()
+    expect(re.fullmatch(rf"{project.name}, compiled: loss .*\n{project.name}, op by op: loss .*", learned), learned)
+    return learned.replace("\n", "; ")
 
 
 def test_jax(project, build, full):
@@ -320,6 +344,10 @@ def test_project(installed, folder, language, build, full):
         good &= attempt(f"{language}: JAX", test_jax, project, build, full)
     else:
         print(f"SKIP {language}: JAX: there is no environment with it (frameworks/jax/make-venv)")
+    if language == "c++" and (ROOT / "frameworks/torch/.venv/tenon.installed").exists():
+        good &= attempt(f"{language}: PyTorch installed", test_torch_is_installed, project)
+    elif language == "c++":
+        print(f"SKIP {language}: PyTorch: there is no environment with it (frameworks/torch/make-venv)")
     if "TENON_STABLEHLO_DATA" in os.environ:
         good &= attempt(f"{language}: data files", test_data_files, project, build, full)
     else:

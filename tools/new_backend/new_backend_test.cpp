@@ -60,14 +60,17 @@ using Paths = std::vector<std::string>;
 TEST(BackendProject, HasTheFilesOfItsLanguage) {
   EXPECT_EQ(paths_of(backend_project("npu", BackendLanguage::kCpp)),
             (Paths{".github/workflows/test.yml", "README.md", "conformance/declaration.json",
-                   "conformance/waivers.json", "jax/jax_npu/__init__.py", "jax/make_wheel.py",
-                   "jax/pyproject.toml", "jax/tests/test_training.py", "meson.build", "npu.cpp",
-                   "npu.h", "plugin.cpp", "plugin.map", "tests/meson.build", "tests/run.py"}));
+                   "conformance/waivers.json", "jax/jax_npu/__init__.py", "jax/pyproject.toml",
+                   "jax/tests/test_training.py", "make_wheel.py", "meson.build", "npu.cpp", "npu.h",
+                   "plugin.cpp", "plugin.map", "tests/meson.build", "tests/run.py",
+                   "torch/pyproject.toml", "torch/tests/test_training.py",
+                   "torch/torch_npu/__init__.py"}));
   EXPECT_EQ(paths_of(backend_project("npu", BackendLanguage::kC)),
             (Paths{".github/workflows/test.yml", "README.md", "conformance/declaration.json",
-                   "conformance/waivers.json", "jax/jax_npu/__init__.py", "jax/make_wheel.py",
-                   "jax/pyproject.toml", "jax/tests/test_training.py", "meson.build", "npu.c",
-                   "plugin.map", "tests/meson.build", "tests/run.py"}));
+                   "conformance/waivers.json", "jax/jax_npu/__init__.py", "jax/pyproject.toml",
+                   "jax/tests/test_training.py", "make_wheel.py", "meson.build", "npu.c",
+                   "plugin.map", "tests/meson.build", "tests/run.py", "torch/pyproject.toml",
+                   "torch/tests/test_training.py", "torch/torch_npu/__init__.py"}));
 }
 
 TEST(BackendProject, HasItsNameEverywhere) {
@@ -79,7 +82,7 @@ TEST(BackendProject, HasItsNameEverywhere) {
       // The first lines of Tenon's head files describe folders; a project must not contain them.
       EXPECT_EQ(file.text.substr(0, file.text.find('\n')).find("/: "), std::string::npos)
           << file.path;
-      EXPECT_EQ(file.executable, file.path == "tests/run.py" || file.path == "jax/make_wheel.py")
+      EXPECT_EQ(file.executable, file.path == "tests/run.py" || file.path == "make_wheel.py")
           << file.path;
     }
   }

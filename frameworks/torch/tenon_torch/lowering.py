@@ -15,7 +15,7 @@ from torch.fx import GraphModule, Node
 
 from .builder import Builder, Value
 from .table import Unsupported, lowering_of
-from .types import NAMES, tensor_type
+from .types import NAMES, is_ours, tensor_type
 
 _MOST_WRITTEN = 64  # Elements of a constant that is written into the text; larger ones are arguments.
 
@@ -195,7 +195,7 @@ class _Lowering:
         shape = tuple(spec.shape[d] for d in order) if order else spec.shape
         parameter = Value(f"%arg{len(self.parameters)}", shape, spec.dtype)
         self.parameters.append(parameter)
-        self.arguments.append(Argument(self.places[node], order, meta.device.type == "tenon"))
+        self.arguments.append(Argument(self.places[node], order, is_ours(meta)))
         return self.builder.transpose(parameter, [order.index(d) for d in range(len(order))]) if order else parameter
 
     def attribute(self, node: Node) -> Any:
@@ -351,7 +351,7 @@ class _Lowering:
         order = None if self.row_major else memory_order(spec)
         returned.append(self.builder.transpose(value, order) if order else value)
         back = tuple(order.index(d) for d in range(len(order))) if order else None
-        return Result(place=len(returned) - 1, permutation=back, made=dense(spec) if node.meta["val"].device.type == "tenon" else None)
+        return Result(place=len(returned) - 1, permutation=back, made=dense(spec) if is_ours(node.meta["val"]) else None)
 
 
 def _module_name(module: GraphModule) -> str:

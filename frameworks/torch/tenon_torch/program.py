@@ -16,6 +16,7 @@ from .counting import counters, lock
 from .lowering import Lowered, Spec, bindings_of, lower, placeholders
 from .options import Options
 from .table import Unsupported
+from .types import is_ours
 
 log = logging.getLogger("tenon_torch")
 
@@ -80,7 +81,7 @@ class Program:
         if self._on_device:
             for argument, place in self._mutations:
                 target = arguments[argument]
-                if target.device.type == "tenon":
+                if is_ours(target):
                     storage().write(target, returned[place])
                 else:
                     target.copy_(storage().to_host(returned[place]))

@@ -32,6 +32,11 @@ REAL_OF = {torch.complex64: torch.float32, torch.complex128: torch.float64}
 COMPLEX_OF = {torch.float32: torch.complex64, torch.float64: torch.complex128}
 
 
+def is_ours(tensor: torch.Tensor) -> bool:
+    """Whether it is a tensor of the device (tenon_torch.device)."""
+    return tensor.device.type == torch._C._get_privateuse1_backend_name()
+
+
 def is_float(dtype: torch.dtype) -> bool:
     return dtype.is_floating_point
 

@@ -3,6 +3,8 @@
 import copy
 import io
 import os
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -233,3 +235,11 @@ def test_errors():
         x + torch.randn(4, 6)
     with pytest.raises(TypeError, match="tenon:0"):
         x.numpy()
+
+
+def test_no_such_name():
+    """A name that no installed package has: PyTorch is imported, and says why the device is missing."""
+    done = subprocess.run([sys.executable, "-W", "always", "-c", "import torch; print(hasattr(torch, 'tenon'))"], capture_output=True, text=True,
+                          env={**os.environ, "TENON_TORCH_NAME": "other"})
+    assert done.stdout == "False\n", done.stderr
+    assert "TENON_TORCH_NAME is 'other'; installed are tenon" in done.stderr

@@ -7,17 +7,16 @@
     model = torch.compile(model, backend="tenon")  # its weights stay on the device between calls
 
 PyTorch registers the device when it is imported, by the package's entry point. TENON_DEVICE says which device of Tenon it is.
+A package for one device gives it a name of its own (`naming`).
 """
 
 import contextlib
-import os
 import sys
 import types
 import warnings
 
 import torch
 
-_NAME = "tenon"
 _started = False
 
 
@@ -36,9 +35,16 @@ def start() -> None:
     if built != here:
         warnings.warn(f"torch.device(\"tenon\") was built for PyTorch {built}, not {here}: install tenon-torch for it", stacklevel=2)
         return
-    torch.utils.rename_privateuse1_backend(_NAME)
+    from .naming import chosen
+
+    try:
+        name = chosen().name
+    except ImportError as error:
+        warnings.warn(f"there is no device of Tenon: {error}", stacklevel=2)
+        return
+    torch.utils.rename_privateuse1_backend(name)
     _device.start(1)
-    torch._register_device_module(_NAME, _module(_device))
+    torch._register_device_module(name, _module(_device, name))
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     _register_kernels()
 
@@ -71,9 +77,9 @@ def _register_kernels() -> None:
     _everything.fallback(_later("dispatch"), "PrivateUse1")
 
 
-def _module(native) -> types.ModuleType:
+def _module(native, name: str) -> types.ModuleType:
     """torch.tenon: what PyTorch asks of a device's module."""
-    module = types.ModuleType(f"torch.{_NAME}", "The device of Tenon.")
+    module = types.ModuleType(f"torch.{name}", "The device of Tenon.")
 
     def synchronize(device=None) -> None:
         """Waits until the device has done its work."""
@@ -83,9 +89,9 @@ def _module(native) -> types.ModuleType:
 
     def get_device_name(device=None) -> str:
         """The name of Tenon's device and its kind."""
-        from .storage import client
+        from .storage import client, device_name
 
-        return f"{os.environ.get('TENON_DEVICE') or 'cpu'}: {client().devices[0].kind}"
+        return f"{device_name()}: {client().devices[0].kind}"
 
     def set_device(device) -> None:
         native.set_device(device if isinstance(device, int) else torch.device(device).index or 0)

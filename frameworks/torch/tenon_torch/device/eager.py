@@ -21,6 +21,7 @@ from ..counting import counters, lock
 from ..decompositions import decompositions
 from ..lowering import Result, Spec, dense, lower
 from ..table import Unsupported, aten
+from ..types import is_ours
 from . import storage
 
 MOST_PROGRAMS = int(os.environ.get("TENON_TORCH_EAGER_PROGRAMS", "4096"))
@@ -311,7 +312,7 @@ def _view(op, flat, structure) -> _Kept:
 
 
 def _argument(tensor: torch.Tensor, order):
-    if tensor.device.type == "tenon":
+    if is_ours(tensor):
         return storage.read(tensor, order)
     return tensor.detach().permute(order).contiguous() if order else tensor.detach().contiguous()
 
@@ -333,7 +334,7 @@ def _run(kept: _Kept, tensors: list[torch.Tensor], generator: torch.Generator | 
         source = tensors[result.argument]
         if result.view is not None:
             source = source.as_strided(result.view.shape, result.view.stride, source.storage_offset() + result.view.offset)
-        return _argument(source, order) if source.device.type == "tenon" else storage.from_host(_argument(source, order))
+        return _argument(source, order) if is_ours(source) else storage.from_host(_argument(source, order))
 
     arrays = [(number, spec, array_of(spec, result)) for number, spec, result in kept.written]
     outputs = []
@@ -370,7 +371,7 @@ def _on_cpu(op, reason: Unsupported, arguments, words):
     pairs = []
 
     def down(each):
-        if isinstance(each, torch.Tensor) and each.device.type == "tenon":
+        if isinstance(each, torch.Tensor) and is_ours(each):
             copy = each.cpu()
             pairs.append((each, copy))
             return copy
@@ -392,7 +393,7 @@ def _on_cpu(op, reason: Unsupported, arguments, words):
     def up(each):
         if not isinstance(each, torch.Tensor):
             return each
-        return back[id(each)] if id(each) in back else each.to("tenon")
+        return back[id(each)] if id(each) in back else each.to(storage.DEVICE)
 
     return pytree.tree_map(up, result)
 
@@ -401,7 +402,7 @@ def _on_cpu(op, reason: Unsupported, arguments, words):
 
 
 def copy_from(source: torch.Tensor, target: torch.Tensor, non_blocking=False) -> torch.Tensor:
-    if target.device.type == "tenon" and (target.is_conj() or target.is_neg()):
+    if is_ours(target) and (target.is_conj() or target.is_neg()):
         # Its memory gets the conjugate, or the negative, of the elements.
         plain, value = (target._neg_view(), -source) if target.is_neg() else (target.conj(), source.conj().resolve_conj())
         copy_from(value, plain)

@@ -18,13 +18,17 @@ from ..builder import Builder, Value
 from ..lowering import Spec, memory_order
 from ..ops import shapes
 from ..types import NAMES, REAL_OF, tensor_type
+from .naming import chosen
 
 _BY_NAME = {str(dtype).removeprefix("torch."): dtype for dtype in NAMES}
 
 
+DEVICE = torch._C._get_privateuse1_backend_name()
+
+
 def device_name() -> str:
     """The device of Tenon that the device is."""
-    return os.environ.get("TENON_DEVICE") or "cpu"
+    return os.environ.get("TENON_DEVICE") or chosen().plugin or "cpu"
 
 
 @functools.cache
@@ -163,7 +167,7 @@ def write(tensor: torch.Tensor, array: tenon.Array, order=None) -> None:
 
 def made(spec: Spec, array: tenon.Array) -> torch.Tensor:
     """A new tensor of the device with these strides, whose memory in the order of its strides is the array."""
-    tensor = torch.empty_strided(spec.shape, spec.stride, dtype=spec.dtype, device="tenon")
+    tensor = torch.empty_strided(spec.shape, spec.stride, dtype=spec.dtype, device=DEVICE)
     _device.set_array(tensor, array)
     return tensor
 
