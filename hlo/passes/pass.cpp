@@ -37,6 +37,9 @@ constexpr Pass kPasses[] = {
     {"sliding-windows",
      "Long windows that move by one element become prefixes and suffixes of blocks.",
      plain<slide_windows>},
+    {"window-layouts",
+     "Gradients of pools are computed with a dimension last along which no window moves.",
+     plain<lay_out_windows>},
     {"recognize-idioms",
      "Ops that are an idiom together become a composite, where the target takes it (`tenon "
      "idioms`).",
@@ -57,19 +60,13 @@ constexpr Pass kPasses[] = {
 };
 constexpr std::string_view kLoweringPasses[] = {"inline-calls", "decompose", "call-layouts",
                                                 "flatten-fusions", "dce"};
-constexpr std::string_view kOptimizingPasses[] = {"inline-calls",
-                                                  "decompose",
-                                                  "call-layouts",
-                                                  "simplify",
-                                                  "sliding-windows",
-                                                  "recognize-idioms",
-                                                  "algebraic-simplify",
-                                                  "flatten-fusions",
-                                                  "first-elements",
-                                                  "attention",
-                                                  "fusion",
-                                                  "order-updates",
-                                                  "dce"};
+constexpr std::string_view kOptimizingPasses[] = {"inline-calls",     "decompose",
+                                                  "call-layouts",     "simplify",
+                                                  "sliding-windows",  "window-layouts",
+                                                  "recognize-idioms", "algebraic-simplify",
+                                                  "flatten-fusions",  "first-elements",
+                                                  "attention",        "fusion",
+                                                  "order-updates",    "dce"};
 
 }  // namespace
 

@@ -74,6 +74,9 @@ Result<bool> drop_whole_windows(Module& module);
 /// transposes: arrays are row-major. The calls keep the orders that their functions see
 /// (lower/foreign_calls.h).
 Result<bool> lay_out_calls(Module& module);
+/// Brings the operands of a select_and_scatter whose last dimension windows move along into an
+/// order with another dimension last, and its result back.
+Result<bool> lay_out_windows(Module& module);
 /// Dead code elimination: removes instructions without effect whose results have no uses.
 Result<bool> eliminate_dead(Module& module);
 /// Common subexpression elimination: replaces an op by an earlier identical one.

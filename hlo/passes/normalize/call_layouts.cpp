@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "hlo/builder/builder.h"
 #include "hlo/lower/foreign_calls.h"
+#include "hlo/passes/normalize/transposes.h"
 #include "hlo/passes/pass.h"
 
 namespace tenon::hlo {
@@ -26,19 +26,6 @@ I64s slowest_first(const I64s& minor_to_major) {
   return {minor_to_major.rbegin(), minor_to_major.rend()};
 }
 
-I64s inverse(const I64s& order) {
-  I64s inverted(order.size());
-  for (size_t i = 0; i < order.size(); ++i) {
-    inverted[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
-  }
-  return inverted;
-}
-
-Value transposed(Builder& builder, Value value, const I64s& permutation) {
-  if (!value.type().is_tensor() || std::ranges::is_sorted(permutation)) return value;
-  return builder.make(OpCode::kTranspose, {value}, {{AttrKey::permutation, permutation}});
-}
-
 Attribute orders_attribute(const std::vector<I64s>& orders) {
   ArrayAttr list;
   for (const I64s& order : orders) list.emplace_back(order);
@@ -47,11 +34,7 @@ Attribute orders_attribute(const std::vector<I64s>& orders) {
 
 Type in_memory(const Type& type, const I64s& minor_to_major) {
   if (!type.is_tensor()) return type;
-  Dims dims;
-  for (const int64_t d : slowest_first(minor_to_major)) {
-    dims.push_back(type.dims()[static_cast<size_t>(d)]);
-  }
-  return Type::tensor(type.element_type(), std::move(dims));
+  return Type::tensor(type.element_type(), in_order(type.dims(), slowest_first(minor_to_major)));
 }
 
 void lay_out_operands(Instruction& op, const std::vector<I64s>& orders) {
@@ -67,7 +50,7 @@ void lay_out_results(Instruction& op, const std::vector<I64s>& orders) {
   Builder after(*op.parent(), op.next());
   after.set_location(op.location());
   for (uint32_t r = 0; r < orders.size(); ++r) {
-    const I64s back = inverse(slowest_first(orders[r]));
+    const I64s back = inverse_order(slowest_first(orders[r]));
     if (!op.result_type(r).is_tensor() || std::ranges::is_sorted(back)) continue;
     std::vector<Use> uses = op.uses();
     std::erase_if(uses, [&](const Use& use) { return use.user->operand(use.operand).index != r; });
