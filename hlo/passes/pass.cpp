@@ -40,6 +40,9 @@ constexpr Pass kPasses[] = {
     {"window-layouts",
      "Gradients of pools are computed with a dimension last along which no window moves.",
      plain<lay_out_windows>},
+    {"convolution-layouts",
+     "Filters end in their outputs, and arrays of few places in their features.",
+     plain<lay_out_convolutions>},
     {"recognize-idioms",
      "Ops that are an idiom together become a composite, where the target takes it (`tenon "
      "idioms`).",
@@ -52,6 +55,8 @@ constexpr Pass kPasses[] = {
     {"attention", "Attentions with many scores become fusions, which keep none of them.",
      fuse_attention},
     {"fusion", "Elementwise ops, and reductions of what they give, become fusions.", fuse_elements},
+    {"split-transposes", "Transposes of short rows become two of long rows.",
+     plain<split_transposes>},
     {"order-updates", "Moves readers of an array before its in-place updates.",
      plain<order_updates>},
     {"whole-windows", "Scatters drop a window that is partly out of range as a whole, as XLA does.",
@@ -60,13 +65,22 @@ constexpr Pass kPasses[] = {
 };
 constexpr std::string_view kLoweringPasses[] = {"inline-calls", "decompose", "call-layouts",
                                                 "flatten-fusions", "dce"};
-constexpr std::string_view kOptimizingPasses[] = {"inline-calls",     "decompose",
-                                                  "call-layouts",     "simplify",
-                                                  "sliding-windows",  "window-layouts",
-                                                  "recognize-idioms", "algebraic-simplify",
-                                                  "flatten-fusions",  "first-elements",
-                                                  "attention",        "fusion",
-                                                  "order-updates",    "dce"};
+constexpr std::string_view kOptimizingPasses[] = {"inline-calls",
+                                                  "decompose",
+                                                  "call-layouts",
+                                                  "simplify",
+                                                  "sliding-windows",
+                                                  "window-layouts",
+                                                  "convolution-layouts",
+                                                  "recognize-idioms",
+                                                  "algebraic-simplify",
+                                                  "flatten-fusions",
+                                                  "first-elements",
+                                                  "attention",
+                                                  "fusion",
+                                                  "split-transposes",
+                                                  "order-updates",
+                                                  "dce"};
 
 }  // namespace
 

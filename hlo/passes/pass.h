@@ -77,6 +77,12 @@ Result<bool> lay_out_calls(Module& module);
 /// Brings the operands of a select_and_scatter whose last dimension windows move along into an
 /// order with another dimension last, and its result back.
 Result<bool> lay_out_windows(Module& module);
+/// Brings filters that end in the window into an order that ends in inputs and outputs, and arrays
+/// that end in few places into one that ends in features, by transposes.
+Result<bool> lay_out_convolutions(Module& module);
+/// Makes two transposes of one whose rows are short in the operand or in the result, so that each
+/// moves long rows. Within fusions transposes stay.
+Result<bool> split_transposes(Module& module);
 /// Dead code elimination: removes instructions without effect whose results have no uses.
 Result<bool> eliminate_dead(Module& module);
 /// Common subexpression elimination: replaces an op by an earlier identical one.

@@ -1,7 +1,8 @@
 """What the four programs share: the images, the first weights, the command line, progress, and the comparison.
 
-The classifier is the same everywhere: two convolutions of 3 x 3 with 16 and 32 channels, each followed by a maximum over 2 x 2, and a
-layer of 10 outputs, trained by gradient descent. Weights are numpy arrays by name: filters [height, width, in, out], the matrix
+The classifier is the same everywhere: two convolutions of 3 x 3 with 16 and 32 channels, each followed by tanh and an average over
+2 x 2, and a layer of 10 outputs, trained by gradient descent. All of it is smooth, so that rounding stays rounding: with maxima, two
+elements that are equal but for it send their gradients different ways. Weights are numpy arrays by name: filters [height, width, in, out], the matrix
 [height * width * channels, 10].
 """
 
@@ -13,7 +14,7 @@ import sys
 import numpy as np
 
 SAMPLES = pathlib.Path(__file__).resolve().parents[1]
-RATE = 0.1
+RATE = 0.5
 NAMES = ("filter1", "bias1", "filter2", "bias2", "matrix", "bias3")
 
 
@@ -32,7 +33,7 @@ def first_weights():
     random = np.random.RandomState(0)
 
     def draw(*shape):
-        return (random.randn(*shape) * np.sqrt(2 / np.prod(shape[:-1]))).astype(np.float32)
+        return (random.randn(*shape) * np.sqrt(1 / np.prod(shape[:-1]))).astype(np.float32)
 
     return dict(zip(NAMES, (draw(3, 3, 1, 16), np.zeros(16, np.float32), draw(3, 3, 16, 32), np.zeros(32, np.float32),
                             draw(128, 10), np.zeros(10, np.float32))))
@@ -44,7 +45,7 @@ def options(description):
     parser.add_argument("--steps", type=int, default=200, help="batches of 128 images; default: 200")
     parser.add_argument("--weights", metavar="FILE", help="write the trained weights to this file (.npz); with onnxruntime: read them")
     parser.add_argument("--alone", action="store_true", help="on the device alone, without the framework's own beside it")
-    parser.add_argument("--tolerance", type=float, default=1e-2, help="of the losses, beside the framework's own")
+    parser.add_argument("--tolerance", type=float, default=1e-4, help="of the losses, beside the framework's own")
     return parser.parse_args()
 
 
@@ -87,8 +88,7 @@ def train(description, framework, on_tenon, on_framework):
     if given.alone:
         return 0
     expected, _, _ = report(f"{framework} itself", on_framework(first_weights(), given.steps, None))
-    # Rounding is another, and grows from step to step where a maximum changes its place.
-    worst = float(np.max(np.abs(losses - expected) / np.maximum(np.abs(expected), 0.1)))
+    worst = float(np.max(np.abs(losses - expected) / np.abs(expected)))
     good = worst <= given.tolerance
     print(f"{'the losses agree' if good else 'THE LOSSES DIFFER'}: {len(losses)} steps, largest relative difference {worst:.1e} "
           f"(allowed {given.tolerance:.0e})")

@@ -1,4 +1,4 @@
-// Gradients of pools get a dimension last along which windows do not move. Others stay: hlo/passes/normalize/window_layouts_test.cpp.
+// Gradients of pools get a dimension last along which windows do not move. Others stay: hlo/passes/normalize/layouts_test.cpp.
 // RUN: tenon opt %s --passes=window-layouts | FileCheck %s
 
 // CHECK-LABEL: func.func @channels_first(

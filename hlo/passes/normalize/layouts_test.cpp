@@ -1,0 +1,184 @@
+// Layouts of windows, convolutions and transposes: the passes change no bit, and leave alone what
+// would not gain.
+#include <gtest/gtest.h>
+
+#include "core/base/random.h"
+#include "hlo/evaluator/evaluator.h"
+#include "hlo/import/import.h"
+#include "hlo/passes/pass.h"
+#include "hlo/text/printer.h"
+#include "hlo/verify/verify.h"
+
+namespace tenon::hlo {
+namespace {
+
+struct PooledGradient {
+  std::string dims, pooled, window, strides;
+  std::string padding = "[0, 0], [0, 0], [0, 0], [0, 0]";
+};
+
+std::unique_ptr<Module> module_of(const PooledGradient& g) {
+  auto made = import_module(
+      fmt::format(R"(func.func @main(%x: tensor<{0}xf32>, %g: tensor<{1}xf32>) -> tensor<{0}xf32> {{
+  %z = stablehlo.constant dense<1.5> : tensor<f32>
+  %r = "stablehlo.select_and_scatter"(%x, %g, %z) <{{window_dimensions = array<i64: {2}>,
+      window_strides = array<i64: {3}>, padding = dense<[{4}]> : tensor<4x2xi64>}}> ({{
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %c = stablehlo.compare GE, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  }}, {{
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %s = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %s : tensor<f32>
+  }}) : (tensor<{0}xf32>, tensor<{1}xf32>, tensor<f32>) -> tensor<{0}xf32>
+  return %r : tensor<{0}xf32>
+}})",
+                  g.dims, g.pooled, g.window, g.strides, g.padding),
+      "t");
+  EXPECT_TRUE(made) << made.error().to_string();
+  return std::move(*made);
+}
+
+bool is_changed(const PooledGradient& g) {
+  const auto module = module_of(g);
+  const auto changed = lay_out_windows(*module);
+  EXPECT_TRUE(changed && verify(*module).ok());
+  return changed && *changed;
+}
+
+// Few different numbers, so that windows have several greatest elements.
+Literal random_literal(const Type& type, Random& random) {
+  Literal literal(type.shape());
+  for (int64_t i = 0; i < literal.element_count(); ++i)
+    literal.set_double(i, static_cast<double>(random.below(7)) / 3);
+  return literal;
+}
+
+std::string result_of(const Module& module, const std::vector<Literal>& arguments) {
+  const auto results = Evaluator(module).run(*module.entry(), arguments);
+  return results ? (*results)[0].to_string() : results.error().message();
+}
+
+// Whether the pass changed the Module, and none of its results.
+bool changes_no_bit(const Module& before, Result<bool> (*pass)(Module&), std::string_view text,
+                    uint64_t seed) {
+  Random random(seed);
+  std::vector<Literal> arguments;
+  for (size_t i = 0; i < before.entry()->parameter_count(); ++i)
+    arguments.push_back(random_literal(before.entry()->parameter(i).type(), random));
+  auto module = import_module(text, "t");
+  const auto changed = pass(**module);
+  EXPECT_TRUE(changed && verify(**module).ok());
+  EXPECT_EQ(result_of(**module, arguments), result_of(before, arguments));
+  return changed && *changed;
+}
+
+const PooledGradient kOverlapping = {"2x12x12x12", "2x12x6x6", "1, 1, 3, 3", "1, 1, 2, 2",
+                                     "[0, 0], [0, 0], [1, 0], [1, 0]"};
+
+TEST(WindowLayouts, ChangeNoBit) {
+  Random random(7);
+  for (const PooledGradient& g :
+       {kOverlapping, PooledGradient{"3x8x10x10", "3x8x5x5", "1, 1, 2, 2", "1, 1, 2, 2"},
+        PooledGradient{"20x11x3x12", "20x10x3x6", "1, 2, 1, 2", "1, 1, 1, 2"},
+        PooledGradient{"12x9x5x4", "4x9x5x3", "3, 1, 1, 3", "3, 1, 1, 1",
+                       "[0, 0], [0, 0], [0, 0], [1, 0]"}}) {
+    const auto module = module_of(g);
+    std::vector<Literal> arguments;
+    for (size_t i = 0; i < 2; ++i)
+      arguments.push_back(random_literal(module->entry()->parameter(i).type(), random));
+    const std::string expected = result_of(*module, arguments);
+    const auto changed = lay_out_windows(*module);
+    ASSERT_TRUE(changed && *changed) << g.dims;
+    ASSERT_TRUE(verify(*module).ok());
+    EXPECT_EQ(result_of(*module, arguments), expected) << g.dims;
+  }
+}
+
+TEST(WindowLayouts, AreChangedWhereAVectorGains) {
+  EXPECT_TRUE(is_changed(kOverlapping));
+  EXPECT_FALSE(is_changed({"2x3x24x24", "2x3x12x12", "1, 1, 2, 2", "1, 1, 2, 2"}))
+      << "few channels";
+  EXPECT_FALSE(is_changed({"1x8x4x4", "1x8x2x2", "1, 1, 2, 2", "1, 1, 2, 2"})) << "few elements";
+  EXPECT_FALSE(is_changed({"2x12x12x12", "2x6x6x12", "1, 2, 2, 1", "1, 2, 2, 1"}))
+      << "last already";
+}
+
+// Sums of few integers are exact in any order.
+bool moves_convolution(const std::string& x, const std::string& w, const std::string& r,
+                       const std::string& numbers, const std::string& more = "") {
+  const std::string text =
+      fmt::format(R"(func.func @main(%x: tensor<{0}xf32>, %w: tensor<{1}xf32>) -> tensor<{2}xf32> {{
+  %k = stablehlo.constant dense<3.0> : tensor<{0}xf32>
+  %l = stablehlo.constant dense<3.0> : tensor<{1}xf32>
+  %a = stablehlo.multiply %x, %k : tensor<{0}xf32>
+  %b = stablehlo.multiply %w, %l : tensor<{1}xf32>
+  %c = stablehlo.round_nearest_even %a : tensor<{0}xf32>
+  %d = stablehlo.round_nearest_even %b : tensor<{1}xf32>
+  %r = stablehlo.convolution(%c, %d) dim_numbers = {3}, window = {{stride = [1, 1]{4}}}
+      {{batch_group_count = 1 : i64, feature_group_count = 1 : i64}} : (tensor<{0}xf32>, tensor<{1}xf32>) -> tensor<{2}xf32>
+  return %r : tensor<{2}xf32>
+}})",
+                  x, w, r, numbers, more);
+  const auto before = import_module(text, "t");
+  EXPECT_TRUE(before) << before.error().to_string();
+  return before && changes_no_bit(**before, lay_out_convolutions, text, 3);
+}
+
+TEST(ConvolutionLayouts, ChangeNoBit) {
+  const std::string same = ", pad = [[1, 1], [1, 1]]";
+  const std::string first = "[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]";
+  EXPECT_TRUE(moves_convolution("2x32x8x8", "16x32x3x3", "2x16x8x8", first, same));
+  EXPECT_TRUE(moves_convolution("1x16x20x20", "32x16x3x3", "1x32x18x18", first));
+  EXPECT_TRUE(moves_convolution("4x16x9x7", "16x16x4x5", "4x16x9x7", first,
+                                ", pad = [[3, 3], [4, 4]], rhs_dilate = [2, 2]"))
+      << "a dilated window";
+  EXPECT_TRUE(
+      moves_convolution("2x32x8x8", "16x32x3x3", "2x16x8x8", first, same + ", reverse = [1, 1]"));
+  EXPECT_TRUE(moves_convolution("16x20x9x8", "16x20x7x6", "20x20x3x3",
+                                "[f, b, 0, 1]x[i, o, 0, 1]->[b, f, 0, 1]"))
+      << "the gradient of a filter";
+}
+
+TEST(ConvolutionLayouts, AreChangedWhereTilesGain) {
+  const std::string same = ", pad = [[1, 1], [1, 1]]";
+  EXPECT_FALSE(moves_convolution("2x8x8x32", "3x3x32x16", "2x8x8x16",
+                                 "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]", same));
+  EXPECT_FALSE(moves_convolution("1x8x20x20", "8x8x3x3", "1x8x20x20",
+                                 "[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]", same))
+      << "few features";
+  EXPECT_FALSE(moves_convolution("1x32x20x20", "32x32x1x1", "1x32x20x20",
+                                 "[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]"))
+      << "a window of one place";
+}
+
+bool splits(const std::string& from, const std::string& to, const std::string& order) {
+  const std::string text = fmt::format(R"(func.func @main(%x: tensor<{0}xf32>) -> tensor<{1}xf32> {{
+  %r = stablehlo.transpose %x, dims = [{2}] : (tensor<{0}xf32>) -> tensor<{1}xf32>
+  return %r : tensor<{1}xf32>
+}})",
+                                       from, to, order);
+  const auto before = import_module(text, "t");
+  EXPECT_TRUE(before) << before.error().to_string();
+  return before && changes_no_bit(**before, split_transposes, text, 5);
+}
+
+TEST(SplitTransposes, ChangeNoBit) {
+  EXPECT_TRUE(splits("64x32x3x3", "3x3x32x64", "2, 3, 1, 0"));
+  EXPECT_TRUE(splits("3x3x32x64", "64x32x3x3", "3, 2, 0, 1"));
+  EXPECT_TRUE(splits("64x1x32x3x1x3", "3x3x1x32x1x64", "3, 5, 1, 2, 4, 0"));
+  EXPECT_TRUE(splits("40x20x5x6", "6x20x5x40", "3, 1, 2, 0"));
+  EXPECT_TRUE(splits("7x5x20x40", "40x5x20x7", "3, 1, 2, 0"));
+}
+
+TEST(SplitTransposes, OnlyWhereRowsAreShort) {
+  EXPECT_FALSE(splits("128x256", "256x128", "1, 0"));
+  EXPECT_FALSE(splits("64x32x20", "20x32x64", "2, 1, 0")) << "rows that fill vectors";
+  EXPECT_FALSE(splits("8x256x14x14", "8x14x14x256", "0, 2, 3, 1"))
+      << "dimensions that stay together";
+  EXPECT_FALSE(splits("16x16x3x3", "3x3x16x16", "2, 3, 1, 0")) << "few elements";
+  EXPECT_FALSE(splits("4096x3x3", "4096x3x3", "0, 2, 1")) << "short on both sides";
+}
+
+}  // namespace
+}  // namespace tenon::hlo
