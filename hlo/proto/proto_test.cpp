@@ -137,6 +137,24 @@ TEST(HloProto, ComputationsBecomeRegions) {
   EXPECT_NE(text.find("%2 = stablehlo.add %arg1, %arg2"), std::string::npos) << text;
 }
 
+// As TensorFlow 2.21 sends them: ids with and without that of the computation, in one module.
+TEST(HloProto, IdsWithAndWithoutThatOfTheComputation) {
+  const int64_t above = int64_t{7} << 32;
+  const std::string main = computation(
+      7,
+      {op(above + 1, "parameter", kFour, {}, number(0)), op(above + 2, "negate", kFour, {1}),
+       op(above + 3, "add", kFour, {above + 1, 2}), op(above + 4, "abs", kFour, {above + 3})},
+      above + 3);
+  EXPECT_EQ(imported(module({main}, 7)),
+            "module @m {\n"
+            "  func.func @main(%arg0: tensor<4xf32>) -> tensor<4xf32> {\n"
+            "    %0 = stablehlo.negate %arg0 : tensor<4xf32>\n"
+            "    %1 = stablehlo.add %arg0, %0 : tensor<4xf32>\n"
+            "    %2 = stablehlo.abs %1 : tensor<4xf32>\n"
+            "    func.return %1 : tensor<4xf32>\n"
+            "  }\n}\n");
+}
+
 TEST(HloProto, LoopsAndBranches) {
   const std::string state = tuple({kFour, kFour});
   const std::string body =
