@@ -184,7 +184,9 @@ Result<HloValues> HloProtoConverter::convert(const HloInstruction& op, RawRegion
   const std::string_view opcode = op.opcode;
   if (opcode == "tuple") return all_of(op.operands);
   if (opcode == "get-tuple-element") return tuple_element(op);
-  if (opcode == "copy" || opcode == "domain" || opcode == "add-dependency") {
+  // The size that set-dimension-size sets is that of the dimension: shape_of refuses dynamic ones.
+  if (opcode == "copy" || opcode == "domain" || opcode == "add-dependency" ||
+      opcode == "set-dimension-size") {
     if (op.operands.empty()) return damaged("it has no operand");
     return *op.operands[0];
   }
