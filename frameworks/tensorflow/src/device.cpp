@@ -1,10 +1,14 @@
-// TensorFlow's device "TENON": a next pluggable device (TFNPD) whose memory and programs are those of Tenon's PJRT plug-in.
+// frameworks/tensorflow/: the Python package `tenon-tensorflow`, TensorFlow on Tenon's devices.
+// frameworks/tensorflow/src/: TensorFlow's device "TENON", a library that TensorFlow loads.
 //
-// TensorFlow loads this library, asks TFNPD_InitPlugin what the device is and GetPjrtApi for the plug-in's table, and from then on calls
-// that table. The client is made by two C++ functions of TensorFlow that no header of its wheel declares in a form that compiles:
-// the library therefore fits the one version of TensorFlow that it is compiled with, and says so to others.
+// A next pluggable device (TFNPD): TensorFlow asks TFNPD_InitPlugin what the device is and
+// GetPjrtApi for the table of Tenon's PJRT plug-in, and from then on calls that table. Two C++
+// functions of TensorFlow make the client; no header of its wheel declares them in a form that
+// compiles. The library therefore fits the one version of TensorFlow that it is compiled with, and
+// says so to others.
 //
-// Thread-safety: tenon_tf_configure before the library is given to TensorFlow; the rest is called by TensorFlow alone.
+// Thread-safety: tenon_tf_configure before the library is given to TensorFlow; TensorFlow calls the
+// rest.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -24,7 +28,8 @@
 #include "tensorflow/core/common_runtime/next_pluggable_device/c/plugin_c_api.h"
 #include "xla/tsl/framework/device_type.h"
 
-// Declared as TensorFlow defines them; xla/pjrt/pjrt_client.h includes headers of MLIR, which the wheel lacks.
+// Declared as TensorFlow defines them; xla/pjrt/pjrt_client.h includes headers of MLIR, which the
+// wheel lacks.
 namespace xla {
 
 class PjRtClient {
@@ -34,28 +39,31 @@ class PjRtClient {
 class KeyValueStoreInterface;
 using PjRtValueType = std::variant<std::string, bool, int64_t, std::vector<int64_t>, float>;
 
-absl::StatusOr<std::unique_ptr<PjRtClient>> GetCApiClient(std::string_view device_type,
-                                                          const absl::flat_hash_map<std::string, PjRtValueType>& create_options,
-                                                          std::shared_ptr<KeyValueStoreInterface> key_value_store);
+absl::StatusOr<std::unique_ptr<PjRtClient>> GetCApiClient(
+    std::string_view device_type,
+    const absl::flat_hash_map<std::string, PjRtValueType>& create_options,
+    std::shared_ptr<KeyValueStoreInterface> key_value_store);
 
 }  // namespace xla
 
 namespace tensorflow {
 
-absl::Status SetPjRtClientInTFGlobalResourceManager(const tsl::DeviceType& type, std::unique_ptr<xla::PjRtClient> client);
+absl::Status SetPjRtClientInTFGlobalResourceManager(const tsl::DeviceType& type,
+                                                    std::unique_ptr<xla::PjRtClient> client);
 
 }  // namespace tensorflow
 
 namespace {
 
 constexpr const char* kDeviceType = "TENON";
-// The name under which TensorFlow knows which ops XLA compiles; its table has none for further devices. With that of GPUs the
-// wheel for CPUs alone has no convolutions.
+// The name under which TensorFlow knows which ops XLA compiles; its table has none for further
+// devices. With that of GPUs the wheel for CPUs alone has no convolutions.
 constexpr const char* kCompilationDevice = "XLA_CPU_JIT";
 
 struct Configuration {
-  std::string library;  // Tenon's PJRT plug-in.
-  std::string device;   // Of Tenon; empty: TENON_DEVICE, else the plug-in's default.
+  std::string library;          // Tenon's PJRT plug-in.
+  std::string device;           // Of Tenon; empty: TENON_DEVICE, else the plug-in's default.
+  std::string compile_options;  // Fields of CompileOptionsProto, which follow TensorFlow's.
 };
 
 Configuration& configuration() {
@@ -96,7 +104,14 @@ const PJRT_Api* counting_table() {
   std::memcpy(&table, original, size);
   table.struct_size = size;
   table.PJRT_Client_Compile = [](PJRT_Client_Compile_Args* arguments) {
-    PJRT_Error* error = original->PJRT_Client_Compile(arguments);
+    PJRT_Client_Compile_Args with_ours = *arguments;
+    const std::string options =
+        std::string(arguments->compile_options, arguments->compile_options_size) +
+        configuration().compile_options;
+    with_ours.compile_options = options.data();
+    with_ours.compile_options_size = options.size();
+    PJRT_Error* error = original->PJRT_Client_Compile(&with_ours);
+    arguments->executable = with_ours.executable;
     programs += error == nullptr;
     return error;
   };
@@ -113,13 +128,18 @@ const PJRT_Api* plugin() {
   return table;
 }
 
-void fail(TF_Status* status, TF_Code code, const std::string& text) { TF_SetStatus(status, code, text.c_str()); }
+void fail(TF_Status* status, TF_Code code, const std::string& text) {
+  TF_SetStatus(status, code, text.c_str());
+}
 
-// Events, contexts and memory of TensorFlow's own interface: transfers go through PJRT, so that none is used.
+// Events, contexts and memory of TensorFlow's own interface: transfers go through PJRT, so that
+// none is used.
 TFNPD_DeviceEvent* new_event() { return nullptr; }
 void await_event(TFNPD_DeviceEvent*, TF_Status*) {}
 bool is_event_ready(TFNPD_DeviceEvent*) { return true; }
-void call_after_event(TFNPD_DeviceEvent*, void (*callback)(void*), void* argument) { callback(argument); }
+void call_after_event(TFNPD_DeviceEvent*, void (*callback)(void*), void* argument) {
+  callback(argument);
+}
 void delete_event(TFNPD_DeviceEvent*) {}
 
 TFNPD_DeviceAllocator* create_allocator(int) { return nullptr; }
@@ -135,7 +155,8 @@ TFNPD_DeviceContext* create_context(int) { return nullptr; }
 void delete_context(TFNPD_DeviceContext*) {}
 
 // Arrays of the device are row-major, as those of the program.
-void device_shape(XLA_Shape* shape, int, bool, XLA_LayoutPreference, XLA_Shape* of_device, TF_Status*) {
+void device_shape(XLA_Shape* shape, int, bool, XLA_LayoutPreference, XLA_Shape* of_device,
+                  TF_Status*) {
   std::memcpy(of_device, shape, sizeof *of_device);
 }
 
@@ -149,7 +170,8 @@ void create_client(TF_Status* status) {
   auto client = xla::GetCApiClient(kDeviceType, options, nullptr);
   absl::Status done = client.status();
   if (done.ok()) {
-    done = tensorflow::SetPjRtClientInTFGlobalResourceManager(tsl::DeviceType(kDeviceType), *std::move(client));
+    done = tensorflow::SetPjRtClientInTFGlobalResourceManager(tsl::DeviceType(kDeviceType),
+                                                              *std::move(client));
   }
   if (!done.ok()) {
     failure() = std::string(done.message());
@@ -183,18 +205,22 @@ TFNPD_Api make_table() {
 
 #define TENON_EXPORT extern "C" __attribute__((visibility("default")))
 
-/// The version of TensorFlow that the library was compiled with; device.py finds the text in the file.
+/// The version of TensorFlow that the library was compiled with; device.py finds the text in the
+/// file.
 TENON_EXPORT const char* tenon_tf_version() {
   static const char text[] = "tenon_tf made for TensorFlow " TENON_TF_VERSION;
   return text;
 }
 
-/// Names Tenon's PJRT plug-in and a device, before TensorFlow loads this library: when TFNPD_InitPlugin fails, TensorFlow ends the
-/// process. Returns what would fail there, or null.
-TENON_EXPORT const char* tenon_tf_configure(const char* library, const char* device) {
-  configuration() = {library, device};
+/// Names Tenon's PJRT plug-in, a device, and options of each compilation, before TensorFlow loads
+/// this library: when TFNPD_InitPlugin fails, TensorFlow ends the process. Returns what would fail
+/// there, or null.
+TENON_EXPORT const char* tenon_tf_configure(const char* library, const char* device,
+                                            const char* compile_options, size_t options_size) {
+  configuration() = {library, device, std::string(compile_options, options_size)};
   if (std::strcmp(TF_Version(), TENON_TF_VERSION) != 0) {
-    failure() = std::string("this device is made for TensorFlow " TENON_TF_VERSION ", not for ") + TF_Version();
+    failure() = std::string("this device is made for TensorFlow " TENON_TF_VERSION ", not for ") +
+                TF_Version();
   }
   if (failure().empty()) plugin();
   return failure().empty() ? nullptr : failure().c_str();
@@ -212,7 +238,8 @@ TENON_EXPORT const TFNPD_Api* TFNPD_InitPlugin(TFNPD_PluginParams* parameters, T
   static const TFNPD_Api table = make_table();
   if (std::strcmp(TF_Version(), TENON_TF_VERSION) != 0) {
     fail(status, TF_FAILED_PRECONDITION,
-         std::string("tenon: this device is made for TensorFlow " TENON_TF_VERSION ", not for ") + TF_Version());
+         std::string("tenon: this device is made for TensorFlow " TENON_TF_VERSION ", not for ") +
+             TF_Version());
     return nullptr;
   }
   if (plugin() == nullptr) {

@@ -35,7 +35,7 @@ def _library() -> ctypes.CDLL:
     library = ctypes.CDLL(str(path))
     library.tenon_tf_version.restype = ctypes.c_char_p
     library.tenon_tf_configure.restype = ctypes.c_char_p
-    library.tenon_tf_configure.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
+    library.tenon_tf_configure.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t]
     library.path = str(path)
     return library
 
@@ -52,11 +52,14 @@ def _set_flag() -> None:
     os.environ["TF_XLA_FLAGS"] = f"{flags} {_FLAG}=true".strip()  # The last one counts.
 
 
-def register(device: str | None = None) -> None:
+def register(device: str | None = None, *, strict: bool = False, native_math: bool = False, **options: bool | str) -> None:
     """Adds the device to TensorFlow, once in a process, before TensorFlow runs its first op.
 
     Args:
         device: a device of Tenon, as `tenon.Client` takes it (TENON_DEVICE, else "cpu").
+        strict: a program is an error, if the device cannot run every step, instead of steps on the host.
+        native_math: the device's own exp, log and the like, which may be less accurate.
+        options: further compiler options of the plug-in, by name.
 
     Raises: ImportError for a version of TensorFlow that this package is not made for; RuntimeError, if TensorFlow has run already, or
         another device is registered; tenon.Error, if there is no such device.
@@ -78,13 +81,15 @@ def register(device: str | None = None) -> None:
     if context.context()._initialized:
         raise RuntimeError("tenon: TensorFlow has run its first op and takes no further devices; call tenon_tf.device.register() before that")
     _set_flag()  # Read once, when XLA is first used.
-    from tenon._client import _library as plugin
-
     import tenon
+    from tenon._client import _library as plugin
+    from tenon._options import compile_options
 
     tenon.Client(device)  # Raises here what would end the process later; closed at once: the device is TensorFlow's.
     library = _library()
-    failure = library.tenon_tf_configure(plugin().encode(), device.encode())
+    flags = options | {name: True for name, wanted in (("tenon_strict", strict), ("tenon_native_math", native_math)) if wanted}
+    fields = compile_options(0, flags)[len(compile_options(0, {})):]  # TensorFlow has the rest.
+    failure = library.tenon_tf_configure(plugin().encode(), device.encode(), fields, len(fields))
     if failure:
         raise RuntimeError(f"tenon: {failure.decode()}")
     from tensorflow.python.framework import load_library
@@ -104,6 +109,8 @@ def _try() -> None:
         with tf.device(NAME):
             tf.function(lambda x: x + 1, jit_compile=True)(tf.constant(0))
     except tf.errors.InvalidArgumentError as error:
+        if "No JIT device" not in error.message:
+            raise
         raise RuntimeError(f"tenon: TensorFlow has used XLA before the device was registered; call tenon_tf.device.register() before that, or set "
                            f"TF_XLA_FLAGS={_FLAG}=true ({error.message})") from error
 

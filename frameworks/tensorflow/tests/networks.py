@@ -25,7 +25,7 @@ def mlp(batch: int = 16, width: int = 32):
 
 
 def cnn(batch: int = 16, size: int = 12, channels: int = 8):
-    model = tf.keras.Sequential([layers.Input((size, size, 1)), layers.Conv2D(channels, 3, padding="same"), layers.BatchNormalization(), layers.ReLU(),
+    model = tf.keras.Sequential([layers.Input((size, size, 1)), layers.Conv2D(channels, 3, padding="same", use_bias=False), layers.BatchNormalization(), layers.ReLU(),
                                  layers.MaxPool2D(), layers.Conv2D(2 * channels, 3, padding="same", activation="relu"), layers.Flatten(),
                                  layers.Dense(CLASSES)])
     return model, _images(batch, size), _labels(batch)

@@ -12,7 +12,7 @@ import pytest
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-def run(program: str, *, before: str = "tenon_tf.device.register()", **variables: str) -> subprocess.CompletedProcess:
+def run(program: str, *, before: str = "tenon_tf.device.register(strict=True)", **variables: str) -> subprocess.CompletedProcess:
     head = f"import json, sys\nsys.path.insert(0, {str(HERE)!r})\nimport tenon_tf\n{before}\nimport numpy as np, tensorflow as tf\n"
     environment = {name: value for name, value in os.environ.items() if name != "TF_XLA_FLAGS"} | variables
     return subprocess.run([sys.executable, "-c", head + program], env=environment, text=True, capture_output=True, timeout=280)
@@ -101,6 +101,7 @@ with tf.device(tenon_tf.device.NAME):
     ("import tensorflow as tf; tf.constant(1.0) + 1; tenon_tf.device.register()", "has run its first op"),
     ("import tensorflow as tf; tf.__version__ = '2.22.0'; tenon_tf.device.register()", "is made for TensorFlow 2.21.0"),
     ("tenon_tf.device.register('nowhere')", "no backend 'nowhere'"),
+    ("tenon_tf.device.register(no_such_option=True)", "No such compile option: 'no_such_option'"),
     ("tenon_tf.device.register('cpu'); tenon_tf.device.register('cpu'); tenon_tf.device.register('template')", "takes no second one"),
 ])
 def test_registering_is_refused(before, text):
