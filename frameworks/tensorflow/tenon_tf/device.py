@@ -30,20 +30,23 @@ class Counts:
     executions: int
 
 
+def _path() -> pathlib.Path:
+    for path in pathlib.Path(__file__).parent.glob("_device*.so"):
+        return path
+    raise ImportError(f"tenon_tf: {pathlib.Path(__file__).parent} has no _device….so: frameworks/tensorflow/make-wheel makes the package with it")
+
+
 def _library() -> ctypes.CDLL:
-    [path] = pathlib.Path(__file__).parent.glob("_device*.so")
-    library = ctypes.CDLL(str(path))
+    library = ctypes.CDLL(str(_path()))
     library.tenon_tf_version.restype = ctypes.c_char_p
     library.tenon_tf_configure.restype = ctypes.c_char_p
     library.tenon_tf_configure.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t]
-    library.path = str(path)
     return library
 
 
 def _made_for() -> str:
     """The version of TensorFlow that the library is made for, read without loading it: with another one it might not load."""
-    [path] = pathlib.Path(__file__).parent.glob("_device*.so")
-    found = re.search(rb"tenon_tf made for TensorFlow ([\w.+-]+)", path.read_bytes())
+    found = re.search(rb"tenon_tf made for TensorFlow ([\w.+-]+)", _path().read_bytes())
     return found[1].decode() if found else "unknown"
 
 
@@ -94,7 +97,7 @@ def register(device: str | None = None, *, strict: bool = False, native_math: bo
         raise RuntimeError(f"tenon: {failure.decode()}")
     from tensorflow.python.framework import load_library
 
-    load_library.load_pluggable_device_library(library.path)
+    load_library.load_pluggable_device_library(str(_path()))
     _registered = device
     if not tf.config.list_logical_devices("TENON"):
         raise RuntimeError("tenon: TensorFlow did not make the device")

@@ -50,7 +50,11 @@ def prepare(model: Any, **options: Any) -> Any:
         options: those of `tenon_tf.function`: device, strict, …
 
     Returns: the model.
+
+    Raises: TypeError for what is no Keras model or an unknown option; ValueError for a model with a tf.distribute.Strategy.
     """
+    if not isinstance(model, tf.keras.Model) or tf.keras.backend.backend() != "tensorflow":
+        raise TypeError(f"tenon: prepare takes a Keras model with Keras's backend tensorflow, not {type(model).__name__}")
     if getattr(model, "_distribute_strategy", None) is not None and not isinstance(model.distribute_strategy, type(tf.distribute.get_strategy())):
         raise ValueError("tenon: the model has a tf.distribute.Strategy; Tenon runs it on one device")
 

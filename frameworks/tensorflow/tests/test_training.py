@@ -112,3 +112,27 @@ def test_keras_steps_per_execution_and_callbacks():
     assert len(seen) == 2 and seen[1] < seen[0]
     assert abs(float(model.optimizer.learning_rate) - 0.05) < 1e-6
     assert tenon_tf.counters.calls == 10
+
+
+def test_keras_on_batches():
+    def run(prepared):
+        tf.keras.utils.set_random_seed(0)
+        model, x, y = mlp()
+        model.compile("sgd", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+        if prepared:
+            tenon_tf.prepare(model)
+        losses = [float(np.ravel(model.train_on_batch(x, y))[0]) for _ in range(3)]
+        return losses + [float(np.ravel(model.test_on_batch(x, y))[0])], model.predict_on_batch(x)
+
+    losses, predicted = run(True)
+    assert tenon_tf.counters.calls == 5
+    expected, expected_predicted = run(False)
+    np.testing.assert_allclose(losses, expected, rtol=1e-5)
+    np.testing.assert_allclose(predicted, expected_predicted, rtol=1e-4, atol=1e-6)
+
+
+def test_keras_models_that_are_refused():
+    with pytest.raises(TypeError, match="takes a Keras model"):
+        tenon_tf.prepare(lambda x: x)
+    with pytest.raises(TypeError, match="no option 'devise'"):
+        tenon_tf.prepare(mlp()[0], devise="cpu")
