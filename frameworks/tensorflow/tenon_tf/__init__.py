@@ -22,8 +22,8 @@
 
 import importlib
 
-_PLACES = {"Function": "function", "Options": "options", "Saved": "saved", "Unsupported": "errors", "counters": "counting", "export": "exporting",
-           "function": "function", "load": "saved", "prepare": "keras_models"}
+_PLACES = {"Function": "functions", "Options": "options", "Saved": "saved", "Unsupported": "errors", "counters": "counting", "export": "exporting",
+           "function": "functions", "load": "saved", "prepare": "keras_models"}
 _MODULES = ("device",)
 __all__ = sorted([*_PLACES, *_MODULES])
 __version__ = "0.1.0"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .function import Function
+from .functions import Function
 from .tracing import _MAIN, _split
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from .function import Function, function
+from .functions import Function, function
 
 
 def _steps(model: Any, step: Function) -> Callable:

@@ -36,7 +36,7 @@ def _write(path: Any, text: str, about: dict, arrays: list[np.ndarray]) -> None:
 
 
 def write(program: Any, path: "str | os.PathLike[str]") -> None:
-    """Saves a `function.Program`: `Function.save`."""
+    """Saves a `functions.Program`: `Function.save`."""
     if program.composite:
         raise ValueError("tenon: a result is sparse or ragged, which a saved program cannot have; return its parts")
     nest, is_tensor = program.arguments

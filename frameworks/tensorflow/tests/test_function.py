@@ -2,6 +2,8 @@
 
 import collections
 import gc
+import subprocess
+import sys
 import weakref
 
 import numpy as np
@@ -12,6 +14,14 @@ import tenon
 import tenon_tf
 
 Pair = collections.namedtuple("Pair", "first second")
+
+
+def test_names_of_the_package():
+    """In any order of use: no module of the package hides a function."""
+    for name in ("prepare", "export", "load", "function"):
+        program = f"import tenon_tf; tenon_tf.{name}; assert all(callable(getattr(tenon_tf, each)) for each in ('function', 'prepare', 'load', 'export'))"
+        subprocess.run([sys.executable, "-c", program], check=True)
+    assert set(tenon_tf.__all__) >= {"function", "prepare", "load", "export", "device", "counters", "Unsupported"}
 
 
 def test_structures_of_arguments_and_results():
