@@ -25,6 +25,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "tensorflow/c/kernels.h"
 #include "tensorflow/core/common_runtime/next_pluggable_device/c/plugin_c_api.h"
 #include "xla/tsl/framework/device_type.h"
 
@@ -179,6 +180,39 @@ void create_client(TF_Status* status) {
   }
 }
 
+// Ops that TensorFlow has for every further device (DEVICE_DEFAULT), and that read and write the
+// elements of tensors in memory of the host: on this device they would read handles.
+constexpr const char* kOpsOnMemory[] = {
+    "AssignAddVariableOp", "AssignSubVariableOp",  "TensorListConcat",
+    "TensorListConcatV2",  "TensorListFromTensor", "TensorListGather",
+    "TensorListGetItem",   "TensorListPopBack",    "TensorListPushBackBatch",
+    "TensorListScatter",   "TensorListScatterV2",  "TensorListScatterIntoExistingList",
+    "TensorListSetItem",   "TensorListSplit",      "TensorListStack"};
+
+void* create_refusal(TF_OpKernelConstruction*) { return nullptr; }
+
+void refuse(void*, TF_OpKernelContext* context) {
+  TF_Status* const status = TF_NewStatus();
+  const TF_StringView name = TF_GetOpKernelName(context);
+  fail(status, TF_UNIMPLEMENTED,
+       "tenon: the op " + std::string(name.data, name.len) +
+           " runs on /device:TENON:0 in functions with jit_compile=True alone");
+  TF_OpKernelContext_Failure(context, status);
+  TF_DeleteStatus(status);
+}
+
+// Kernels of this device come before those of every device.
+void add_refusals(TF_Status* status) {
+  for (const char* const op : kOpsOnMemory) {
+    TF_KernelBuilder* const builder =
+        TF_NewKernelBuilder(op, kDeviceType, create_refusal, refuse, nullptr);
+    if (std::string_view(op).substr(0, 6) == "Assign")
+      TF_KernelBuilder_HostMemory(builder, "resource");
+    TF_RegisterKernelBuilder(op, builder, status);
+    if (TF_GetCode(status) != TF_OK) return;
+  }
+}
+
 TFNPD_Api make_table() {
   TFNPD_Api table{};
   table.struct_size = TFNPD_Api_STRUCT_SIZE;
@@ -246,6 +280,8 @@ TENON_EXPORT const TFNPD_Api* TFNPD_InitPlugin(TFNPD_PluginParams* parameters, T
     fail(status, TF_NOT_FOUND, "tenon: " + failure());
     return nullptr;
   }
+  add_refusals(status);
+  if (TF_GetCode(status) != TF_OK) return nullptr;
   parameters->struct_size = TFNPD_PLUGIN_PARAMS_STRUCT_SIZE;
   parameters->device_type = kDeviceType;
   parameters->compilation_device_name = kCompilationDevice;

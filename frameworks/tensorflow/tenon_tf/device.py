@@ -13,6 +13,7 @@ TensorFlow calls Tenon's PJRT plug-in itself. Ops outside of compiled functions 
 
 import ctypes
 import dataclasses
+import functools
 import os
 import pathlib
 import re
@@ -102,6 +103,28 @@ def register(device: str | None = None, *, strict: bool = False, native_math: bo
     if not tf.config.list_logical_devices("TENON"):
         raise RuntimeError("tenon: TensorFlow did not make the device")
     _try()
+    _replace_updates()
+
+
+def _replace_updates() -> None:
+    """`assign_add` and `assign_sub` of variables of the device outside of functions: TensorFlow's kernel reads memory of the host."""
+    import tensorflow as tf
+    from tensorflow.python.ops.resource_variable_ops import BaseResourceVariable, ResourceVariable
+
+    def replaced(original, sign):
+        @functools.wraps(original)
+        def update(self, delta, use_locking=None, name=None, read_value=True):
+            if tf.executing_eagerly() and self.device.endswith(NAME.removeprefix("/device:")):
+                delta = tf.convert_to_tensor(delta, self.dtype)
+                return self.assign(self.read_value() + (delta if sign > 0 else -delta), use_locking, name, read_value)
+            return original(self, delta, use_locking, name, read_value)
+
+        return update
+
+    for kind in (BaseResourceVariable, ResourceVariable):
+        for name, sign in (("assign_add", 1), ("assign_sub", -1)):
+            if name in vars(kind):
+                setattr(kind, name, replaced(vars(kind)[name], sign))
 
 
 def _try() -> None:

@@ -88,6 +88,33 @@ print(json.dumps(texts))
     assert "Qr" in texts[0] and "Unique" in texts[1] and "AsString" in texts[2] and texts[3] == [2, 2]
 
 
+def test_ops_outside_of_compiled_functions():
+    """What TensorFlow has a kernel for on every device must not read handles as memory."""
+    found = outcome("""
+found = []
+with tf.device(tenon_tf.device.NAME):
+    v = tf.Variable([1.0, 2.0])
+    v.assign_add([1.0, 1.0]), v.assign_sub([0.0, 0.5]), v.assign(v * 2)
+    n = tf.Variable(3)
+    n.assign_add(1)
+    found += [v.numpy().tolist(), int(n), v.device]
+    for raw in (lambda: tf.raw_ops.AssignAddVariableOp(resource=v.handle, value=tf.ones(2)),
+                lambda: tf.function(lambda: v.assign_add([1.0, 1.0]))(),
+                lambda: tf.raw_ops.TensorListFromTensor(tensor=v.read_value(), element_shape=tf.constant([], tf.int32))):
+        try:
+            raw()
+        except tf.errors.UnimplementedError as error:
+            found.append("jit_compile=True alone" in str(error))
+    f = tf.function(lambda x: x * 2, jit_compile=True)
+    a = f(tf.ones((4, 3)))
+    found += [tf.reshape(a, (2, 6)).numpy().tolist(), tf.expand_dims(a, 0).shape.as_list(), tf.transpose(a).numpy().tolist(), a[1:].shape.as_list()]
+print(json.dumps(found))
+""")
+    assert found[0] == [4, 5] and found[1] == 4 and found[2].endswith("TENON:0")
+    assert found[3:6] == [True, True, True]
+    assert found[6:] == [[[2.0] * 6] * 2, [1, 4, 3], [[2.0] * 4] * 3, [3, 3]]
+
+
 def test_both_ways_in_one_process():
     assert outcome("""
 f = tenon_tf.function(lambda x: x * 3)
