@@ -17,6 +17,7 @@ _NAMED = re.compile(r'^(#loc\d+) = loc\("((?:[^"\\]|\\.)*)"\)$', re.MULTILINE)
 _FUSED = re.compile(r"^(#loc\d+) = loc\(fused\[(#loc\d+), #loc\d+\]\)$", re.MULTILINE)
 _MAIN = re.compile(r"(func\.func (?:public )?@main\()(.*?)(\) -> )", re.DOTALL)
 _REFUSED = re.compile(r"(?::|,) (\w+) \((No registered[^)]*|[^)]*)\)?\{\{node ([^}]*)\}\}")
+_CONSTANT = re.compile(r"Input (\d+) to node `[^`]*` with op (\w+) must be a compile-time constant")
 _NODE = re.compile(r"\{\{node ([^}]*)\}\}|node '?([\w/.]+)'?")
 _FILE = re.compile(r'File "([^"]*)", line (\d+)')
 
@@ -182,11 +183,12 @@ def _unsupported(error: Exception) -> Unsupported:
     """XLA's refusal, which names every op of the kind and prints whole tracebacks, as one line."""
     message = str(error)
     refused = _REFUSED.search(message)
-    op = refused[1] if refused else ""
+    constant = _CONSTANT.search(message)
+    op = refused[1] if refused else constant[2] if constant else ""
     node = _NODE.search(message)
     name = (node[1] or node[2]) if node else ""
     # Its paths lack what they all begin with.
     frames = [match for match in _FILE.findall(message) if not re.search(r"site-packages/(tensorflow|keras)/|tenon_tf/\w+\.py$", match[0])]
     place = f"{frames[-1][0]}:{frames[-1][1]}" if frames else ""
-    why = f"the op {op} has no form for XLA" if op else message.strip().splitlines()[0]
+    why = f"the op {op} has no form for XLA" if refused else f"XLA must know input {constant[1]} of the op {op}" if constant else message.strip().splitlines()[0]
     return Unsupported("tenon: " + why + (f", node {name!r}" if name and name not in why else "") + (f", at {place}" if place else ""), op, place)

@@ -107,12 +107,13 @@ with tf.device(tenon_tf.device.NAME):
             found.append("jit_compile=True alone" in str(error))
     f = tf.function(lambda x: x * 2, jit_compile=True)
     a = f(tf.ones((4, 3)))
-    found += [tf.reshape(a, (2, 6)).numpy().tolist(), tf.expand_dims(a, 0).shape.as_list(), tf.transpose(a).numpy().tolist(), a[1:].shape.as_list()]
+    found += [tf.reshape(a, (2, 6)).numpy().tolist(), tf.expand_dims(a, 0).shape.as_list(), tf.transpose(a).numpy().tolist(), a[1:].shape.as_list(),
+              f(tf.reshape(a, (12,))).numpy().sum().item()]
 print(json.dumps(found))
 """)
     assert found[0] == [4, 5] and found[1] == 4 and found[2].endswith("TENON:0")
     assert found[3:6] == [True, True, True]
-    assert found[6:] == [[[2.0] * 6] * 2, [1, 4, 3], [[2.0] * 4] * 3, [3, 3]]
+    assert found[6:] == [[[2.0] * 6] * 2, [1, 4, 3], [[2.0] * 4] * 3, [3, 3], 48]
 
 
 def test_both_ways_in_one_process():
