@@ -7,7 +7,7 @@
 namespace tenon::pjrt {
 namespace {
 
-// Whether it is row-major, whatever the sizes are.
+// The order of a row-major array, for any sizes.
 bool is_row_major(const PJRT_Buffer_MemoryLayout_Tiled& tiled) {
   for (size_t i = 0; i < tiled.minor_to_major_size; ++i) {
     if (tiled.minor_to_major[i] != static_cast<int64_t>(tiled.minor_to_major_size - 1 - i))
