@@ -147,11 +147,11 @@ class Function:
         """The function as a method of an object: bound, with programs of its own."""
         if instance is None:
             return self
+        attributes = getattr(instance, "__dict__", {})
+        if isinstance(attributes.get(self.__name__), Function):  # Of __call__, which Python looks up in the class.
+            return attributes[self.__name__]
         bound = Function(self.python_function.__get__(instance, owner), self.options, self._autograph, self._signature)
-        try:
-            instance.__dict__[self.__name__] = bound
-        except (AttributeError, TypeError):
-            pass
+        attributes[self.__name__] = bound
         return bound
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:

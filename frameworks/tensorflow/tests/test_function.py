@@ -83,6 +83,7 @@ def test_methods_and_nesting():
     two.w.assign(3.0)
     assert [float(each(tf.constant(2.0))) for each in (one, two, one)] == [5, 7, 5]
     assert tenon_tf.counters.calls == 3  # `scaled` became a part.
+    assert tenon_tf.counters.programs == 2
     assert float(tf.function(one.scaled)(tf.constant(4.0))) == 8 and tenon_tf.counters.calls == 3
 
 
