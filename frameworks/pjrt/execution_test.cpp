@@ -637,6 +637,48 @@ TEST(Executables, AreCompiledFromTheSourceWhereTheCompiledFormIsNotRead) {
 }
 
 // With options that change the code, it is compiled again from the source in the file.
+// y = -x of f32[2,3] as an HloModuleProto; with `donates`, y may lie where x does.
+std::string negation_proto(bool donates) {
+  const std::string shape = "\x10\x0b" + field(3, "\x02\x03");
+  const auto op = [&](const std::string& opcode, char id, const std::string& more) {
+    return field(2, field(1, opcode) + field(2, opcode) + field(3, shape) + "\x98\x02" + id + more);
+  };
+  const std::string computation = field(1, "main") + op("parameter", 1, std::string("\x48\0", 2)) +
+                                  op("negate", 2, std::string("\xa2\x02\x01\x01")) +
+                                  "\x28\x07\x30\x02";
+  const std::string alias = field(8, field(1, std::string("\x10\0\x20\x01", 4)));
+  return field(1, "m") + field(3, computation) + "\x30\x07" + (donates ? alias : "");
+}
+
+// TensorFlow, which sends HLO protos, reshapes arrays without telling the device.
+TEST(Executables, OfHloProtosTakeReshapedArrays) {
+  for (const bool donates : {false, true}) {
+    const Client client("interp");
+    PJRT_LoadedExecutable* executable = nullptr;
+    ASSERT_EQ(client.compile(negation_proto(donates), "", &executable, "hlo"), "");
+    PJRT_Buffer* x = client.floats({1, 2, 3, 4, 5, 6}, {3, 2});
+    PJRT_Buffer* small = client.floats({1, 2, 3}, {3});
+    std::vector<PJRT_Buffer*> results(1);
+    EXPECT_EQ(execute(executable, {small}, results),
+              "3: main: argument 0 is f32[3], expected f32[2,3]");
+    ASSERT_EQ(execute(executable, {x}, results), "");
+    EXPECT_EQ(values<float>(results[0]), (Floats{-1, -2, -3, -4, -5, -6}));
+    EXPECT_EQ(is_deleted(x), donates);
+    if (!donates) {
+      EXPECT_EQ(values<float>(x), (Floats{1, 2, 3, 4, 5, 6}));
+      // A layout of the host that is row-major for other sizes.
+      const int64_t order[] = {0};
+      PJRT_Buffer_MemoryLayout flat = {};
+      flat.type = PJRT_Buffer_MemoryLayout_Type_Tiled;
+      flat.tiled.minor_to_major = order;
+      flat.tiled.minor_to_major_size = 1;
+      EXPECT_EQ(values<float>(x, &flat), (Floats{1, 2, 3, 4, 5, 6}));
+    }
+    for (PJRT_Buffer* buffer : {x, small, results[0]}) destroy(buffer);
+    destroy(executable);
+  }
+}
+
 TEST(Executables, AreCompiledAgainWhereTheyMust) {
   std::string bytes;
   {

@@ -7,10 +7,21 @@
 namespace tenon::pjrt {
 namespace {
 
+// The order of a row-major array, for any sizes.
+bool is_row_major(const PJRT_Buffer_MemoryLayout_Tiled& tiled) {
+  for (size_t i = 0; i < tiled.minor_to_major_size; ++i) {
+    if (tiled.minor_to_major[i] != static_cast<int64_t>(tiled.minor_to_major_size - 1 - i))
+      return false;
+  }
+  return true;
+}
+
 Result<Dims> strides_of_tiled(const Shape& shape, const PJRT_Buffer_MemoryLayout_Tiled& tiled) {
   if (tiled.num_tiles != 0) return unimplemented("a layout with tiles; arrays lie dense");
   const auto rank = static_cast<size_t>(shape.rank());
   if (tiled.minor_to_major_size != rank) {
+    // TensorFlow reshapes an array without telling the device.
+    if (is_row_major(tiled)) return row_major_byte_strides(shape);
     return invalid_argument("a layout of {} dimensions for {}", tiled.minor_to_major_size,
                             shape.to_string());
   }

@@ -40,6 +40,10 @@ Result<std::vector<ProtoShape>> parameters_of(const ProtoMessage& computation, i
   return parameters;
 }
 
+// An instruction's id within its computation. Newer versions of XLA put the computation's id into
+// the bits above, or not: a module may have both.
+int64_t local_id(int64_t id) { return id & 0xFFFF'FFFF; }
+
 HloValues all_of(const HloOperands& operands) {
   HloValues all;
   for (const HloValues* each : operands) all.insert(all.end(), each->begin(), each->end());
@@ -125,7 +129,7 @@ Result<HloValues> HloProtoConverter::convert_computation(int64_t id, const HloOp
   if (computation == computations_.end()) return damaged("there is no computation {}", id);
   if (depth_ >= limits_.max_depth) return damaged("computations call one another too deeply");
   ++depth_;
-  // By id; a map's elements stay where they are.
+  // By local id; a map's elements stay where they are.
   std::unordered_map<int64_t, std::pair<ProtoShape, HloValues>> converted;
   HloValues last;
   for (const ProtoMessage& each : computation->second.messages(kInstructions)) {
@@ -141,7 +145,7 @@ Result<HloValues> HloProtoConverter::convert_computation(int64_t id, const HloOp
     if (!shape) return with_name(shape.error());
     op.shape = *std::move(shape);
     for (const int64_t operand : each.integers(field::kOperands)) {
-      const auto from = converted.find(operand);
+      const auto from = converted.find(local_id(operand));
       if (from == converted.end())
         return damaged("%{}: operand {} comes later", each.text(field::kName), operand);
       op.operand_shapes.push_back(&from->second.first);
@@ -167,10 +171,10 @@ Result<HloValues> HloProtoConverter::convert_computation(int64_t id, const HloOp
                      each.text(field::kName));
     }
     last = *values;
-    converted[each.integer(field::kId)] = {std::move(op.shape), *std::move(values)};
+    converted[local_id(each.integer(field::kId))] = {std::move(op.shape), *std::move(values)};
   }
   --depth_;
-  const auto root = converted.find(computation->second.integer(kRootId));
+  const auto root = converted.find(local_id(computation->second.integer(kRootId)));
   return root == converted.end() ? last : root->second.second;
 }
 
@@ -180,7 +184,9 @@ Result<HloValues> HloProtoConverter::convert(const HloInstruction& op, RawRegion
   const std::string_view opcode = op.opcode;
   if (opcode == "tuple") return all_of(op.operands);
   if (opcode == "get-tuple-element") return tuple_element(op);
-  if (opcode == "copy" || opcode == "domain" || opcode == "add-dependency") {
+  // The size that set-dimension-size sets is that of the dimension: shape_of refuses dynamic ones.
+  if (opcode == "copy" || opcode == "domain" || opcode == "add-dependency" ||
+      opcode == "set-dimension-size") {
     if (op.operands.empty()) return damaged("it has no operand");
     return *op.operands[0];
   }

@@ -137,6 +137,49 @@ TEST(HloProto, ComputationsBecomeRegions) {
   EXPECT_NE(text.find("%2 = stablehlo.add %arg1, %arg2"), std::string::npos) << text;
 }
 
+// As TensorFlow 2.21 sends them: ids with and without that of the computation, in one module.
+TEST(HloProto, IdsWithAndWithoutThatOfTheComputation) {
+  const int64_t above = int64_t{7} << 32;
+  const std::string main = computation(
+      7,
+      {op(above + 1, "parameter", kFour, {}, number(0)), op(above + 2, "negate", kFour, {1}),
+       op(above + 3, "add", kFour, {above + 1, 2}), op(above + 4, "abs", kFour, {above + 3})},
+      above + 3);
+  EXPECT_EQ(imported(module({main}, 7)),
+            "module @m {\n"
+            "  func.func @main(%arg0: tensor<4xf32>) -> (tensor<4xf32>) {\n"
+            "    %0 = stablehlo.negate %arg0 : tensor<4xf32>\n"
+            "    %1 = stablehlo.add %arg0, %0 : tensor<4xf32>\n"
+            "    %2 = stablehlo.abs %1 : tensor<4xf32>\n"
+            "    func.return %1 : tensor<4xf32>\n"
+            "  }\n}\n");
+}
+
+// TensorFlow writes one behind each top-k, with the size that the dimension has.
+TEST(HloProto, ASizeThatADimensionHas) {
+  const auto bytes = [](const std::string& result) {
+    return module(
+        {computation(7,
+                     {op(1, "parameter", kFour, {}, number(0)),
+                      op(2, "parameter", shape(kS32, {}), {}, number(1)),
+                      op(3, "set-dimension-size", result, {1, 2}), op(4, "negate", result, {3})},
+                     4)},
+        7);
+  };
+  const std::string text = imported(bytes(kFour));
+  EXPECT_NE(text.find("%0 = stablehlo.negate %arg0"), std::string::npos) << text;
+  const std::string dynamic = message([](Writer& to) {
+    to.add_enum(2, kF32);
+    const int64_t dims[] = {4};
+    to.add_packed_int64(3, dims, dims + 1);
+    const bool is_dynamic[] = {true};
+    to.add_packed_bool(6, is_dynamic, is_dynamic + 1);
+  });
+  const std::string refused = imported(bytes(dynamic));
+  EXPECT_NE(refused.find("set-dimension-size"), std::string::npos) << refused;
+  EXPECT_NE(refused.find("size is found when the program runs"), std::string::npos) << refused;
+}
+
 TEST(HloProto, LoopsAndBranches) {
   const std::string state = tuple({kFour, kFour});
   const std::string body =

@@ -9,10 +9,15 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 ABSENT = 77  # make-venv: there is no Python, or no index to install from.
 
 
-def has_environment(package: pathlib.Path, build: pathlib.Path) -> int | None:
-    """Runs the package's make-venv. None if that succeeds; else says so, and returns the exit status for the test."""
-    made = subprocess.run([str(package / "make-venv")], env=dict(os.environ, BUILD_DIR=str(build)), text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+def has_environment(package: pathlib.Path, build: pathlib.Path, seconds: float | None = None) -> int | None:
+    """Runs the package's make-venv. None if that succeeds; else says so, and returns the exit status for the test.
+
+    Tests of a package that takes longer than `seconds` to install are skipped."""
+    made = subprocess.run(["timeout", "--kill-after=5", str(seconds or 0), str(package / "make-venv")], text=True,
+                          env=dict(os.environ, BUILD_DIR=str(build)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if made.returncode in (124, 137):  # timeout's.
+        print(f"SKIP {package.name}: its environment is not made after {seconds} seconds; {package.relative_to(ROOT)}/make-venv makes it in its own time")
+        return 0
     if made.returncode == 0:
         return None
     absent = made.returncode == ABSENT

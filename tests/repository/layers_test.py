@@ -56,6 +56,7 @@ ALLOWED = {
     "frameworks/pjrt": "core hlo backends frameworks/pjrt/c_api",
     "frameworks/python": "frameworks/pjrt/c_api",
     "frameworks/torch": "",
+    "frameworks/tensorflow": "",
     "tools": "core hlo backends conformance",
     "fuzz": "core hlo",
     "bench": "core hlo backends",

@@ -118,6 +118,7 @@ Result<ReadProgram> read_program(std::string_view code, std::string_view options
   ReadProgram read;
   read.state->code = code;
   read.state->options = options;
+  read.state->takes_reshaped = hlo::is_hlo_proto(code);
   TENON_ASSIGN(read.options, parse_compile_options(options));
   TENON_ASSIGN(read.device, device_of(read.options, devices));
   TENON_ASSIGN(read.module, hlo::import_module(code, "program"));

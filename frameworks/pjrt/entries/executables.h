@@ -30,6 +30,9 @@ struct ExecutableState {
   std::string fingerprint;
   std::string code;     ///< The program as the caller passed it.
   std::string options;  ///< A CompileOptionsProto.
+  /// Whether an argument may have other sizes with as many elements. TensorFlow, which sends HLO
+  /// protos, reshapes arrays without telling the device.
+  bool takes_reshaped = false;
   std::string device_assignment;
   Signature parameters;
   Signature results;

@@ -20,9 +20,22 @@ struct ExecutionArguments {
   runtime::ExecuteOptions options;
 };
 
+// The same elements as an array of that shape, with the buffer's memory.
+Result<runtime::BufferPtr> reshaped(const runtime::Buffer& buffer, const Shape& shape) {
+  TENON_ASSIGN(runtime::BufferStorage storage, buffer.storage());
+  return std::make_shared<runtime::Buffer>(buffer.device(), buffer.memory_kind(), shape,
+                                           std::move(storage), buffer.defined(), buffer.definer());
+}
+
+bool has_other_sizes(const Shape& given, const Shape& expected) {
+  return given != expected && given.element_type() == expected.element_type() &&
+         given.byte_size() == expected.byte_size();
+}
+
 // Kernels read only device memory: arguments in other memory are copied first.
 Result<ExecutionArguments> arguments_of(const PJRT_LoadedExecutable_Execute_Args& args,
-                                        const runtime::Executable& executable) {
+                                        const runtime::Executable& executable,
+                                        bool takes_reshaped) {
   ExecutionArguments arguments;
   const PJRT_ExecuteOptions* options = args.options;
   for (size_t i = 0; options != nullptr && i < options->num_non_donatable_input_indices; ++i) {
@@ -47,8 +60,11 @@ Result<ExecutionArguments> arguments_of(const PJRT_LoadedExecutable_Execute_Args
     if (given == nullptr) return invalid_argument("argument {} is null", i);
     if (given->given) TENON_TRY(given->given->await());
     runtime::BufferPtr buffer = given->buffer;
-    if (buffer->memory_kind() != runtime::MemoryKind::kDevice) {
-      if (donates && is_given[i]) {
+    const bool reshapes =
+        takes_reshaped && has_other_sizes(buffer->shape(), executable.parameters()[i]);
+    const bool is_donated = donates && is_given[i];
+    if (buffer->memory_kind() != runtime::MemoryKind::kDevice || (reshapes && is_donated)) {
+      if (is_donated) {
         if (i == twice) {
           return invalid_argument("{}: argument {} is donated and passed twice",
                                   executable.program().name, i);
@@ -56,6 +72,9 @@ Result<ExecutionArguments> arguments_of(const PJRT_LoadedExecutable_Execute_Args
         arguments.replaced.push_back(buffer);
       }
       TENON_ASSIGN(buffer, buffer->copy_to(buffer->device(), runtime::MemoryKind::kDevice));
+    }
+    if (reshapes) {
+      TENON_ASSIGN(buffer, reshaped(*buffer, executable.parameters()[i]));
     }
     arguments.buffers.push_back(std::move(buffer));
   }
@@ -163,7 +182,7 @@ Status execute(PJRT_LoadedExecutable_Execute_Args& args) {
   TENON_TRY(check_devices(args, state));
   TENON_ASSIGN(const std::shared_ptr<const runtime::Executable> executable,
                live_executable(*args.executable));
-  TENON_ASSIGN(ExecutionArguments arguments, arguments_of(args, *executable));
+  TENON_ASSIGN(ExecutionArguments arguments, arguments_of(args, *executable, state.takes_reshaped));
   arguments.options.context = data_of(args.options);
   // Handles and memory are allocated first: after the arguments are taken, no allocation may fail.
   std::vector<std::unique_ptr<PJRT_Buffer>> outputs;
