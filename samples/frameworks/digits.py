@@ -42,7 +42,7 @@ def first_weights():
 def options(description):
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--device", default=os.environ.get("TENON_DEVICE", "cpu"), help="of Tenon: one of `tenon devices`, or a plug-in's path")
-    parser.add_argument("--steps", type=int, default=200, help="batches of 128 images; default: 200")
+    parser.add_argument("--steps", type=int, default=400, help="batches of 128 images; default: 400")
     parser.add_argument("--weights", metavar="FILE", help="write the trained weights to this file (.npz); with onnxruntime: read them")
     parser.add_argument("--alone", action="store_true", help="on the device alone, without the framework's own beside it")
     parser.add_argument("--tolerance", type=float, default=1e-4, help="of the losses, beside the framework's own")

@@ -286,6 +286,18 @@ print(torch.{project.name}.get_device_name())"""
     return learned.replace("\n", "; ")
 
 
+def test_onnxruntime_is_installed(project):
+    """The wheel of the project beside tenon-ort: a session has the device's provider under its name."""
+    python = ROOT / "frameworks/onnxruntime/.venv/bin/python"
+    place = project.folder.parent / f"ort_site_{project.name}"
+    succeeds(python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--disable-pip-version-check", "--target", place,
+             wheel_of(project, "ort", python), folder="/", variables=project.installed.variables, limit=300)
+    variables = {**project.installed.variables, **project.kept_code(), "PYTHONPATH": str(place)}
+    said = succeeds(python, project.folder / "onnxruntime/tests/test_session.py", folder="/", variables=variables, limit=300).strip()
+    expect(re.fullmatch(rf"{project.name}, 3 rows: .*\n{project.name}, 5 rows: .*", said), said)
+    return said.replace("\n", "; ")
+
+
 def test_jax(project, build, full):
     """JAX's functions on the device: every 8th test of frameworks/jax/tests, others on each flavour."""
     jax = ROOT / "frameworks/jax"
@@ -344,10 +356,12 @@ def test_project(installed, folder, language, build, full):
         good &= attempt(f"{language}: JAX", test_jax, project, build, full)
     else:
         print(f"SKIP {language}: JAX: there is no environment with it (frameworks/jax/make-venv)")
-    if language == "c++" and (ROOT / "frameworks/torch/.venv/tenon.installed").exists():
-        good &= attempt(f"{language}: PyTorch installed", test_torch_is_installed, project)
-    elif language == "c++":
-        print(f"SKIP {language}: PyTorch: there is no environment with it (frameworks/torch/make-venv)")
+    others = {"torch": ("PyTorch", test_torch_is_installed), "onnxruntime": ("ONNX Runtime", test_onnxruntime_is_installed)}
+    for framework, (name, test) in others.items() if language == "c++" else ():
+        if (ROOT / "frameworks" / framework / ".venv/tenon.installed").exists():
+            good &= attempt(f"{language}: {name} installed", test, project)
+        else:
+            print(f"SKIP {language}: {name}: there is no environment with it (frameworks/{framework}/make-venv)")
     if "TENON_STABLEHLO_DATA" in os.environ:
         good &= attempt(f"{language}: data files", test_data_files, project, build, full)
     else:

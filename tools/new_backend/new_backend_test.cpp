@@ -59,18 +59,35 @@ using Paths = std::vector<std::string>;
 
 TEST(BackendProject, HasTheFilesOfItsLanguage) {
   EXPECT_EQ(paths_of(backend_project("npu", BackendLanguage::kCpp)),
-            (Paths{".github/workflows/test.yml", "README.md", "conformance/declaration.json",
-                   "conformance/waivers.json", "jax/jax_npu/__init__.py", "jax/pyproject.toml",
-                   "jax/tests/test_training.py", "make_wheel.py", "meson.build", "npu.cpp", "npu.h",
-                   "plugin.cpp", "plugin.map", "tests/meson.build", "tests/run.py",
-                   "torch/pyproject.toml", "torch/tests/test_training.py",
+            (Paths{".github/workflows/test.yml",
+                   "README.md",
+                   "conformance/declaration.json",
+                   "conformance/waivers.json",
+                   "jax/jax_npu/__init__.py",
+                   "jax/pyproject.toml",
+                   "jax/tests/test_training.py",
+                   "make_wheel.py",
+                   "meson.build",
+                   "npu.cpp",
+                   "npu.h",
+                   "onnxruntime/ort_npu/__init__.py",
+                   "onnxruntime/pyproject.toml",
+                   "onnxruntime/tests/test_session.py",
+                   "plugin.cpp",
+                   "plugin.map",
+                   "tests/meson.build",
+                   "tests/run.py",
+                   "torch/pyproject.toml",
+                   "torch/tests/test_training.py",
                    "torch/torch_npu/__init__.py"}));
   EXPECT_EQ(paths_of(backend_project("npu", BackendLanguage::kC)),
             (Paths{".github/workflows/test.yml", "README.md", "conformance/declaration.json",
                    "conformance/waivers.json", "jax/jax_npu/__init__.py", "jax/pyproject.toml",
                    "jax/tests/test_training.py", "make_wheel.py", "meson.build", "npu.c",
-                   "plugin.map", "tests/meson.build", "tests/run.py", "torch/pyproject.toml",
-                   "torch/tests/test_training.py", "torch/torch_npu/__init__.py"}));
+                   "onnxruntime/ort_npu/__init__.py", "onnxruntime/pyproject.toml",
+                   "onnxruntime/tests/test_session.py", "plugin.map", "tests/meson.build",
+                   "tests/run.py", "torch/pyproject.toml", "torch/tests/test_training.py",
+                   "torch/torch_npu/__init__.py"}));
 }
 
 TEST(BackendProject, HasItsNameEverywhere) {
