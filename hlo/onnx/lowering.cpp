@@ -87,9 +87,12 @@ std::optional<Literal> OnnxLowering::try_known(size_t i) const {
 Literal OnnxLowering::known(size_t i) const {
   std::optional<Literal> value = scope_->known(in(i));
   if (!value) {
-    refuse_onnx(
-        "input {} ('{}') decides a shape, and depends on an argument whose value is not given", i,
-        i < node_->inputs.size() ? node_->inputs[i] : "");
+    throw OnnxFailure{
+        make_error(
+            ErrorCode::kUnimplemented,
+            "input {} ('{}') decides a shape, and depends on an argument whose value is not given",
+            i, i < node_->inputs.size() ? node_->inputs[i] : ""),
+        true};
   }
   return *std::move(value);
 }
