@@ -297,7 +297,7 @@ void OnnxImporter::import_nodes(std::span<const OnnxNode> nodes, Builder& into) 
                             .with_context(fmt::format(
                                 "node {}{}, {}{} of opset {}", number, name, domain, node.op_type,
                                 version == names_->opsets->end() ? 0 : version->second)),
-                        failure.wants_value};
+                        depth_ == 0 ? failure.wanted_input : -1};
     }
     into.set_location(location);
   }
@@ -544,11 +544,11 @@ Status OnnxTrial::add_constant(std::string name, Literal value) {
 }
 
 Status OnnxTrial::add_node(OnnxNode node) {
-  wants_value_ = false;
+  wanted_input_ = -1;
   try {
     state_->importer.import_trial_node(state_->nodes.emplace_back(std::move(node)));
   } catch (const OnnxFailure& failure) {
-    wants_value_ = failure.wants_value;
+    wanted_input_ = failure.wanted_input;
     return failure.status;
   }
   return {};

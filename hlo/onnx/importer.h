@@ -46,15 +46,15 @@ class OnnxTrial {
   Status add_constant(std::string name, Literal value);
   /// The outputs of a node that succeeds may be used by later ones. Its inputs must be there.
   Status add_node(OnnxNode node);
-  /// Whether the last node failed because it needs the value of what `add_value` named.
-  bool wants_value() const { return wants_value_; }
+  /// The input whose value the last node needs, and which is not known; -1 if there is none.
+  int64_t wanted_input() const { return wanted_input_; }
   /// Null if there is no such value.
   const Type* type_of(std::string_view name) const;
 
  private:
   struct State;
   std::unique_ptr<State> state_;
-  bool wants_value_ = false;
+  int64_t wanted_input_ = -1;
 };
 
 }  // namespace tenon::hlo

@@ -92,7 +92,7 @@ Literal OnnxLowering::known(size_t i) const {
             ErrorCode::kUnimplemented,
             "input {} ('{}') decides a shape, and depends on an argument whose value is not given",
             i, i < node_->inputs.size() ? node_->inputs[i] : ""),
-        true};
+        static_cast<int64_t>(i)};
   }
   return *std::move(value);
 }

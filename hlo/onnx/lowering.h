@@ -17,8 +17,8 @@ inline constexpr int64_t kNewestOnnxOpset = 28;
 /// ops needs no test after each.
 struct OnnxFailure {
   Status status;
-  /// Whether the value of an argument is missing, without which the node has no static shape.
-  bool wants_value = false;
+  /// The input of the node whose value is missing, without which it has no static shape, or -1.
+  int64_t wanted_input = -1;
 };
 
 [[noreturn]] void fail_onnx(Error error);

@@ -10,8 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "frameworks/onnxruntime/device.h"
-#include "frameworks/onnxruntime/graph_reader.h"
+#include "frameworks/onnxruntime/src/device.h"
+#include "frameworks/onnxruntime/src/graph_reader.h"
 #include "hlo/onnx/importer.h"
 
 namespace tenon::ort {

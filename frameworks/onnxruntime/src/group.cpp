@@ -1,4 +1,4 @@
-#include "frameworks/onnxruntime/group.h"
+#include "frameworks/onnxruntime/src/group.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -6,7 +6,7 @@
 
 #include "core/base/status.h"
 #include "frameworks/client/plugin.h"
-#include "frameworks/onnxruntime/ort_api.h"
+#include "frameworks/onnxruntime/src/ort_api.h"
 
 namespace tenon::ort {
 

@@ -1,4 +1,4 @@
-#include "frameworks/onnxruntime/partition.h"
+#include "frameworks/onnxruntime/src/partition.h"
 
 #include <algorithm>
 #include <array>
@@ -19,15 +19,20 @@ constexpr std::array<std::string_view, 18> kMovingOps = {
     "Flatten", "Gather",   "Identity", "Range",    "Reshape",         "Shape",
     "Size",    "Slice",    "Split",    "Squeeze",  "Transpose",       "Unsqueeze"};
 
-// Sizes for those that a graph leaves open: the same for each name.
+// Sizes for those that a graph leaves open: the same for each name. Sizes that have no name, as
+// behind a node that is left, may have to be equal: `uniform`.
 class SampleSizes {
  public:
+  explicit SampleSizes(bool uniform) : uniform_(uniform) {}
+
+  bool took_part() const { return took_part_; }
   hlo::Type sample(const hlo::OnnxValueInfo& info) {
     Dims dims = info.type->dims();
     for (size_t i = 0; i < dims.size(); ++i) {
       if (dims[i] != kDynamic) continue;
+      took_part_ = true;
       // An image is large enough for the usual number of halvings.
-      const int64_t size = i == 0 ? 2 : dims.size() >= 4 && i >= 2 ? 224 : 16;
+      const int64_t size = uniform_ ? 16 : i == 0 ? 2 : dims.size() >= 4 && i >= 2 ? 224 : 16;
       dims[i] =
           info.symbols[i].empty() ? size : named_.emplace(info.symbols[i], size).first->second;
     }
@@ -35,15 +40,30 @@ class SampleSizes {
   }
 
  private:
+  bool uniform_;
+  bool took_part_ = false;
   std::map<std::string, int64_t> named_;
 };
 
+std::string first_output(const GraphNode& node) {
+  return node.node.outputs.empty() ? "" : node.node.outputs.front();
+}
+
 class Partitioner {
  public:
-  Partitioner(const GraphReader& reader, const OrtGraph* graph, const ProviderOptions& options)
-      : reader_(reader), options_(options), opsets_(reader.opsets(graph)), trial_(opsets_) {}
+  Partitioner(const GraphReader& reader, const OrtGraph* graph, const ProviderOptions& options,
+              bool uniform = false)
+      : reader_(reader),
+        options_(options),
+        opsets_(reader.opsets(graph)),
+        trial_(opsets_),
+        sizes_(uniform) {}
 
-  Partition run(const std::vector<const OrtNode*>& nodes);
+  bool sampled() const { return sizes_.took_part(); }
+  // Whether the table has every op of the node and of its subgraphs.
+  bool has_rows(const hlo::OnnxNode& node) const;
+  Partition run(const std::vector<const OrtNode*>& nodes,
+                const std::map<std::string, Status>& refused);
   // Nothing if the node can be lowered, else why not.
   Status try_node(const OrtNode* node);
 
@@ -52,7 +72,7 @@ class Partitioner {
   Status add_input(const OrtValueInfo* value);
   void forget_outputs(const GraphNode& node);
   Status check_outputs(const GraphNode& node) const;
-  Status by_value(const GraphNode& node, const Status& failure);
+  Status by_value(const GraphNode& node, Status failure);
   bool is_worth_a_call(const GraphNode& node) const;
   std::string described(const hlo::OnnxNode& node, const Status& why) const;
 
@@ -117,34 +137,42 @@ void Partitioner::forget_outputs(const GraphNode& node) {
 }
 
 // A node whose shape an argument decides is taken if programs may depend on values of arguments.
-Status Partitioner::by_value(const GraphNode& node, const Status& failure) {
-  bool retry = false;
-  for (const std::string& name : node.node.inputs) {
+Status Partitioner::by_value(const GraphNode& node, Status failure) {
+  // Large constants are arguments of programs, unless their values are needed.
+  while (trial_.wanted_input() >= 0) {
+    const std::string& name = node.node.inputs[static_cast<size_t>(trial_.wanted_input())];
     const auto weight = weights_.find(name);
-    if (weight == weights_.end()) continue;
+    if (weight == weights_.end()) break;
     needed_constants_.insert(name);
     TENON_TRY(trial_.add_constant(name, reader_.literal(weight->second)));
     weights_.erase(weight);
-    retry = true;
+    failure = trial_.add_node(node.node);
+    if (failure.ok()) return {};
   }
-  if (retry) {
-    const Status again = trial_.add_node(node.node);
-    if (again.ok() || !trial_.wants_value()) return again;
+  if (!options_.shape_values || trial_.wanted_input() < 0) return failure;
+  const std::string& name = node.node.inputs[static_cast<size_t>(trial_.wanted_input())];
+  const hlo::Type& type = *trial_.type_of(name);
+  // A flag or a single number that is no integer decides what is done, not a shape.
+  const bool is_integer =
+      !is_float(type.element_type()) && type.element_type() != ElementType::kPred;
+  if (!arguments_.contains(name) || type.rank() > 1 || (!is_integer && type.rank() != 1) ||
+      element_count(type.dims()) > kMostDecidingValues) {
+    return failure;
   }
-  if (!options_.shape_values) return failure;
-  for (const OrtValueInfo* each : node.inputs) {
-    const std::string name = reader_.name(each);
-    const hlo::Type* const type = name.empty() ? nullptr : trial_.type_of(name);
-    if (type == nullptr || !arguments_.contains(name)) continue;
-    if (type->rank() > 1 || element_count(type->dims()) > kMostDecidingValues) continue;
-    for (const OrtValueInfo* output : node.outputs) {
-      const hlo::OnnxValueInfo info = reader_.value(output);
-      if (!info.unsupported.empty()) return failure;
-      if (!info.name.empty()) trial_.add_value(info.name, sizes_.sample(info));
-    }
-    return {};
+  for (const OrtValueInfo* output : node.outputs) {
+    const hlo::OnnxValueInfo info = reader_.value(output);
+    if (!info.unsupported.empty()) return failure;
+    if (!info.name.empty()) trial_.add_value(info.name, sizes_.sample(info));
   }
-  return failure;
+  return {};
+}
+
+bool Partitioner::has_rows(const hlo::OnnxNode& node) const {
+  const auto has = [&](const hlo::OnnxNode& each) { return has_rows(each); };
+  return check_row(node).ok() && std::ranges::all_of(node.attributes, [&](const auto& attribute) {
+           return !attribute.second.graph ||
+                  std::ranges::all_of(attribute.second.graph->nodes, has);
+         });
 }
 
 Status Partitioner::check_row(const hlo::OnnxNode& node) const {
@@ -165,7 +193,7 @@ Status Partitioner::try_node(const OrtNode* node) {
     }
     for (const OrtValueInfo* each : read.implicit_inputs) TENON_TRY(add_input(each));
     Status status = trial_.add_node(read.node);
-    if (!status.ok() && trial_.wants_value()) status = by_value(read, status);
+    if (!status.ok() && trial_.wanted_input() >= 0) status = by_value(read, std::move(status));
     TENON_TRY(status);
     return check_outputs(read);
   };
@@ -202,7 +230,8 @@ bool Partitioner::is_worth_a_call(const GraphNode& node) const {
          std::ranges::any_of(node.node.outputs, is_large);
 }
 
-Partition Partitioner::run(const std::vector<const OrtNode*>& nodes) {
+Partition Partitioner::run(const std::vector<const OrtNode*>& nodes,
+                           const std::map<std::string, Status>& refused) {
   Partition partition;
   std::vector<bool> claimed(nodes.size());
   std::vector<std::vector<size_t>> sources(nodes.size());
@@ -212,7 +241,11 @@ Partition Partitioner::run(const std::vector<const OrtNode*>& nodes) {
     const Status status = try_node(nodes[i]);
     claimed[i] = status.ok();
     const GraphNode& outline = outlines.emplace_back(reader_.outline(nodes[i]));
-    if (!status.ok()) partition.left.push_back({described(outline.node, status)});
+    if (!status.ok()) {
+      const auto before = refused.find(first_output(outline));
+      partition.left.push_back(
+          {described(outline.node, before == refused.end() ? status : before->second)});
+    }
     for (const auto* list : {&outline.inputs, &outline.implicit_inputs}) {
       for (const OrtValueInfo* each : *list) {
         const auto maker = makers.find(reader_.name(each));
@@ -266,17 +299,50 @@ std::vector<int> groups_of(const std::vector<bool>& claimed,
   return groups;
 }
 
-Partition partition_graph(const GraphReader& reader, const OrtGraph* graph,
-                          const ProviderOptions& options) {
-  const std::vector<const OrtNode*> nodes = reader.nodes(graph);
-  // ONNX Runtime asks for subgraphs first: those of a node that is taken whole are left to it.
+namespace {
+
+bool is_static(const GraphReader& reader, const OrtValueInfo* value) {
+  if (value == nullptr || reader.constant(value) != nullptr) return true;
+  const hlo::OnnxValueInfo info = reader.value(value);
+  // A rank of 0 may be an unknown one, but for a condition or a count.
+  return !info.type || (info.type->shape().is_static() &&
+                        (info.type->rank() > 0 || info.element_type == ElementType::kPred ||
+                         info.element_type == ElementType::kS64));
+}
+
+// ONNX Runtime asks for subgraphs first: those of a node that will be taken whole are left to it.
+// The graph around the node is not there yet, so that it is tried by itself. If that says nothing,
+// since sizes are not known, its ops decide.
+bool is_taken_whole(const GraphReader& reader, const OrtGraph* graph,
+                    const ProviderOptions& options, std::map<std::string, Status>& refused) {
   const OrtNode* parent = nullptr;
   reader.runtime().call<GraphGetParentNode>(graph, &parent);
-  if (parent != nullptr) {
-    Partitioner whole(reader, graph, options);
-    if (whole.try_node(parent).ok()) return {};
+  if (parent == nullptr) return false;
+  Partitioner partitioner(reader, graph, options);
+  Status status = partitioner.try_node(parent);
+  if (status.ok()) return true;
+  const GraphNode node = reader.node(parent);
+  const auto known = [&](const OrtValueInfo* each) { return is_static(reader, each); };
+  if ((!std::ranges::all_of(node.inputs, known) ||
+       !std::ranges::all_of(node.implicit_inputs, known)) &&
+      partitioner.has_rows(node.node)) {
+    return true;
   }
-  return Partitioner(reader, graph, options).run(nodes);
+  refused.emplace(first_output(node), std::move(status));
+  return false;
+}
+
+}  // namespace
+
+Partition partition_graph(const GraphReader& reader, const OrtGraph* graph,
+                          const ProviderOptions& options, std::map<std::string, Status>& refused) {
+  if (is_taken_whole(reader, graph, options, refused)) return {};
+  const std::vector<const OrtNode*> nodes = reader.nodes(graph);
+  Partitioner partitioner(reader, graph, options);
+  Partition partition = partitioner.run(nodes, refused);
+  if (partition.left.empty() || !partitioner.sampled()) return partition;
+  Partition other = Partitioner(reader, graph, options, true).run(nodes, refused);
+  return other.left.size() < partition.left.size() ? other : partition;
 }
 
 }  // namespace tenon::ort

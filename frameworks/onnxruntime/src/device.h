@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "frameworks/client/plugin.h"
-#include "frameworks/onnxruntime/options.h"
+#include "frameworks/onnxruntime/src/options.h"
 #include "hlo/types/type.h"
 
 namespace tenon::ort {

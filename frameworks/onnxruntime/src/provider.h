@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "frameworks/onnxruntime/group.h"
-#include "frameworks/onnxruntime/partition.h"
+#include "frameworks/onnxruntime/src/group.h"
+#include "frameworks/onnxruntime/src/partition.h"
 
 namespace tenon::ort {
 
@@ -45,6 +45,7 @@ class SessionProvider : public OrtEp {
   const OrtLogger* logger_;
   std::shared_ptr<const ProviderDevice> device_;
   std::set<std::string> needed_constants_;
+  std::map<std::string, Status> refused_nodes_;  ///< As partition_graph keeps them.
   Status refused_;  ///< With the option `strict`: the nodes that are left.
   size_t claimed_ = 0;
   std::vector<LeftNode> left_;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "frameworks/onnxruntime/ort_runtime.h"
+#include "frameworks/onnxruntime/src/ort_runtime.h"
 #include "hlo/onnx/model.h"
 
 namespace tenon::ort {

@@ -1,4 +1,5 @@
-// frameworks/onnxruntime/: the execution provider for ONNX Runtime, a client of the PJRT plug-in.
+// frameworks/onnxruntime/: the execution provider for ONNX Runtime, which runs models on Tenon's
+// devices. frameworks/onnxruntime/src/: its library, a client of the PJRT plug-in.
 //
 // This file: the tables of functions through which ONNX Runtime and an execution provider call each
 // other, in the layout of version 23 of its C API (release 1.23). Later releases append to them.

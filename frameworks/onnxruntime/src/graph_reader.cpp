@@ -1,4 +1,4 @@
-#include "frameworks/onnxruntime/graph_reader.h"
+#include "frameworks/onnxruntime/src/graph_reader.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "frameworks/onnxruntime/provider.h"
+#include "frameworks/onnxruntime/src/provider.h"
 
 #include <dlfcn.h>
 
@@ -163,7 +163,7 @@ SessionProvider::~SessionProvider() {
 
 void SessionProvider::claim(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
   const GraphReader reader(runtime());
-  Partition partition = partition_graph(reader, graph, options_);
+  Partition partition = partition_graph(reader, graph, options_, refused_nodes_);
   OrtNodeFusionOptions fusion = {};
   fusion.ort_version_supported = kOrtApiVersion;
   fusion.drop_constant_initializers = true;
@@ -175,6 +175,7 @@ void SessionProvider::claim(const OrtGraph* graph, OrtEpGraphSupportInfo* suppor
     runtime().log(logger_, kOrtInfo, "tenon: ONNX Runtime keeps " + each.text);
     left_.push_back(each);
   }
+  if (partition.claimed + partition.left.size() == 0) return;
   runtime().log(logger_, kOrtInfo,
                 fmt::format("tenon: {} takes {} of {} nodes, in {} groups",
                             factory_.name().provider, partition.claimed,

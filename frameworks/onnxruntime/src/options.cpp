@@ -1,4 +1,4 @@
-#include "frameworks/onnxruntime/options.h"
+#include "frameworks/onnxruntime/src/options.h"
 
 #include <algorithm>
 #include <cctype>

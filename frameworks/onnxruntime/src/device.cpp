@@ -1,10 +1,10 @@
-#include "frameworks/onnxruntime/device.h"
+#include "frameworks/onnxruntime/src/device.h"
 
 #include <map>
 #include <mutex>
 #include <protozero/pbf_writer.hpp>
 
-#include "frameworks/onnxruntime/ort_runtime.h"
+#include "frameworks/onnxruntime/src/ort_runtime.h"
 #include "frameworks/pjrt/c_api/element_types.h"
 #include "frameworks/pjrt/c_api/messages.h"
 

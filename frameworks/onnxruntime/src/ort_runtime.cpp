@@ -1,4 +1,4 @@
-#include "frameworks/onnxruntime/ort_runtime.h"
+#include "frameworks/onnxruntime/src/ort_runtime.h"
 
 namespace tenon::ort {
 
