@@ -43,7 +43,6 @@ enum OrtErrorCode : int {
   kOrtFail = 1,
   kOrtInvalidArgument = 2,
   kOrtNotImplemented = 9,
-  kOrtEpFail = 11,
 };
 enum OrtLoggingLevel : int { kOrtVerbose = 0, kOrtInfo = 1, kOrtWarning = 2 };
 enum OrtHardwareDeviceType : int { kOrtCpu = 0 };

@@ -13,9 +13,10 @@ Status OrtRuntime::taken(OrtStatus* status) const {
 }
 
 OrtStatus* OrtRuntime::status_of(const Status& status) const noexcept {
+  // Not the code of a failed provider, at which ONNX Runtime's Python repeats the call on the CPU.
   const OrtErrorCode code = status.code() == ErrorCode::kInvalidArgument ? kOrtInvalidArgument
                             : status.code() == ErrorCode::kUnimplemented ? kOrtNotImplemented
-                                                                         : kOrtEpFail;
+                                                                         : kOrtFail;
   try {
     return get<CreateStatus>(code, ("tenon: " + status.message()).c_str());
   } catch (const std::bad_alloc&) {
