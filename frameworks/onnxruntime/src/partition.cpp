@@ -222,6 +222,7 @@ std::string Partitioner::described(const hlo::OnnxNode& node, const Status& why)
 
 bool Partitioner::is_worth_a_call(const GraphNode& node) const {
   if (std::ranges::find(kMovingOps, node.node.op_type) != kMovingOps.end()) return false;
+  if (node.node.op_type == "Loop" || node.node.op_type == "Scan") return true;
   const auto is_large = [&](const std::string& name) {
     const hlo::Type* const type = name.empty() ? nullptr : trial_.type_of(name);
     return type != nullptr && element_count(type->dims()) >= kLeastWork;
@@ -301,13 +302,11 @@ std::vector<int> groups_of(const std::vector<bool>& claimed,
 
 namespace {
 
+// Of a rank of 0, which may be an unknown one, or of a count, the graph around says more.
 bool is_static(const GraphReader& reader, const OrtValueInfo* value) {
-  if (value == nullptr || reader.constant(value) != nullptr) return true;
+  if (value == nullptr) return true;
   const hlo::OnnxValueInfo info = reader.value(value);
-  // A rank of 0 may be an unknown one, but for a condition or a count.
-  return !info.type || (info.type->shape().is_static() &&
-                        (info.type->rank() > 0 || info.element_type == ElementType::kPred ||
-                         info.element_type == ElementType::kS64));
+  return !info.type || (info.type->shape().is_static() && info.type->rank() > 0);
 }
 
 // ONNX Runtime asks for subgraphs first: those of a node that will be taken whole are left to it.
