@@ -13,6 +13,7 @@ namespace {
 using client::sized;
 
 constexpr int64_t kMostShapeValues = 1024;  // Elements of an input whose value a program may need.
+constexpr int64_t kMostPrepared = 1 << 25;  // Elements of constants that `prepared_input` names.
 
 void append(std::string& key, const void* data, size_t size) {
   key.append(static_cast<const char*>(data), size);
@@ -39,6 +40,16 @@ std::string shapes_text(const std::vector<TensorView>& inputs) {
     text += (text.empty() ? "" : ", ") + Shape(each.type, each.dims).to_string();
   }
   return text;
+}
+
+// The place of what the device's compiler prepares for a convolution, or dequantises, if it is a
+// constant of the program; -1 if there is none.
+int prepared_input(const hlo::OnnxNode& node) {
+  if (node.op_type == "Conv" || node.op_type == "ConvTranspose" || node.op_type == "ConvInteger") {
+    return 1;
+  }
+  if (node.op_type == "QLinearConv") return 3;
+  return node.op_type == "DequantizeLinear" ? 0 : -1;
 }
 
 bool is_file_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
@@ -74,12 +85,16 @@ void CompiledGroup::read_graph(const GraphReader& reader, const OrtGraph* graph,
   for (const OrtValueInfo* each : reader.outputs(graph))
     model_.graph.outputs.push_back(reader.value(each));
   std::set<std::string> known;
-  const auto add_constant = [&](const OrtValueInfo* value) {
+  int64_t prepared = 0;
+  const auto add_constant = [&](const OrtValueInfo* value, bool is_prepared) {
     const OrtValue* const constant = value == nullptr ? nullptr : reader.constant(value);
     if (constant == nullptr || !known.insert(reader.name(value)).second) return;
     const TensorView view = reader.tensor(constant);
     const std::string value_name = reader.name(value);
-    if (element_count(view.dims) <= options_.constant_elements || !may_cross(view.type) ||
+    const int64_t elements = element_count(view.dims);
+    is_prepared = is_prepared && prepared + elements <= kMostPrepared;
+    prepared += is_prepared ? elements : 0;
+    if (elements <= options_.constant_elements || is_prepared || !may_cross(view.type) ||
         needed_constants.contains(value_name)) {
       model_.graph.initializers.emplace_back(value_name, reader.literal(constant));
       return;
@@ -94,8 +109,10 @@ void CompiledGroup::read_graph(const GraphReader& reader, const OrtGraph* graph,
   };
   for (const OrtNode* each : reader.nodes(graph)) {
     GraphNode node = reader.node(each);
-    for (const OrtValueInfo* input : node.inputs) add_constant(input);
-    for (const OrtValueInfo* input : node.implicit_inputs) add_constant(input);
+    const int place = prepared_input(node.node);
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      add_constant(node.inputs[i], static_cast<int>(i) == place);
+    for (const OrtValueInfo* input : node.implicit_inputs) add_constant(input, false);
     model_.graph.nodes.push_back(std::move(node.node));
   }
   counts_.nodes = model_.graph.nodes.size();
