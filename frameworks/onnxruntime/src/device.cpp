@@ -65,7 +65,7 @@ std::shared_ptr<const ProviderDevice> ProviderDevice::open(const ProviderOptions
   return device;
 }
 
-OwnedBuffer ProviderDevice::put(const HostArray& array, OwnedEvent* done) const {
+OwnedBuffer ProviderDevice::put(const HostTensor& array, OwnedEvent* done) const {
   auto args = sized<PJRT_Client_BufferFromHostBuffer_Args>();
   args.client = client_.get();
   args.data = array.data;

@@ -53,8 +53,8 @@ using OwnedExecutable = Owned<PJRT_LoadedExecutable, PJRT_LoadedExecutable_Destr
                               &PJRT_LoadedExecutable_Destroy_Args::executable,
                               &PJRT_Api::PJRT_LoadedExecutable_Destroy>;
 
-/// An array of the host.
-struct HostArray {
+/// A tensor in the host's memory.
+struct HostTensor {
   const void* data = nullptr;
   ElementType type = ElementType::kF32;
   std::span<const int64_t> dims;
@@ -71,12 +71,12 @@ class ProviderDevice {
 
   const client::Plugin& plugin() const { return *plugin_; }
   PJRT_Device* handle() const { return device_; }
-  /// Of the plug-in with its device: programs compiled for another are not taken.
+  /// The plug-in's version with its device: programs compiled for another are not taken.
   const std::string& version() const { return version_; }
 
   /// Puts an array on the device. `done`, if given, gets the event after which the host's memory is
   /// not needed any more; without it, the call waits for that.
-  OwnedBuffer put(const HostArray& array, OwnedEvent* done) const;
+  OwnedBuffer put(const HostTensor& array, OwnedEvent* done) const;
   /// Throws PluginError for an error in the program.
   OwnedExecutable compile(std::string_view program, const std::string& options) const;
   OwnedExecutable load(std::string_view serialized, const std::string& options) const;

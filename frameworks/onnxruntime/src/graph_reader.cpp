@@ -5,22 +5,22 @@
 namespace tenon::ort {
 namespace {
 
-constexpr int kOrtStringType = 8, kOrtU4 = 21, kOrtS4 = 22;
+constexpr int kOrtStringType = 8, kNewestOrtType = 22;
 
 // The numbers of both are the same for the types that ONNX Runtime's version 23 has.
 std::optional<ElementType> element_type(int number) {
-  return number == kOrtStringType || number > kOrtS4 ? std::nullopt
-                                                     : hlo::onnx_element_type(number);
+  return number == kOrtStringType || number > kNewestOrtType ? std::nullopt
+                                                             : hlo::onnx_element_type(number);
 }
 
 // Ends what a function of ONNX Runtime made.
 template <class Slot, class Handle>
-class Released {
+class ScopedHandle {
  public:
-  Released(const OrtRuntime& runtime, Handle* handle) : runtime_(runtime), handle_(handle) {}
-  ~Released() { runtime_.get<Slot>(handle_); }
-  Released(const Released&) = delete;
-  Released& operator=(const Released&) = delete;
+  ScopedHandle(const OrtRuntime& runtime, Handle* handle) : runtime_(runtime), handle_(handle) {}
+  ~ScopedHandle() { runtime_.get<Slot>(handle_); }
+  ScopedHandle(const ScopedHandle&) = delete;
+  ScopedHandle& operator=(const ScopedHandle&) = delete;
 
  private:
   const OrtRuntime& runtime_;
@@ -119,8 +119,8 @@ const OrtValue* GraphReader::constant(const OrtValueInfo* value) const {
 TensorView GraphReader::tensor(const OrtValue* value) const {
   OrtTensorTypeAndShapeInfo* info = nullptr;
   runtime_->call<GetTensorTypeAndShape>(value, &info);
-  const Released<ReleaseTensorTypeAndShapeInfo, OrtTensorTypeAndShapeInfo> released(*runtime_,
-                                                                                    info);
+  const ScopedHandle<ReleaseTensorTypeAndShapeInfo, OrtTensorTypeAndShapeInfo> released(*runtime_,
+                                                                                        info);
   TensorView view;
   int number = 0;
   runtime_->call<GetTensorElementType>(static_cast<const OrtTensorTypeAndShapeInfo*>(info),
@@ -197,7 +197,7 @@ hlo::OnnxAttribute GraphReader::attribute(const OrtOpAttr* attribute, OrtOpAttrT
     case kOrtTensor: {
       OrtValue* value = nullptr;
       runtime_->call<OpAttrGetTensorAttributeAsOrtValue>(attribute, &value);
-      const Released<ReleaseValue, OrtValue> released(*runtime_, value);
+      const ScopedHandle<ReleaseValue, OrtValue> released(*runtime_, value);
       read.tensor = literal(value);
       break;
     }

@@ -126,10 +126,12 @@ void CompiledGroup::compile_static() {
     if (!info.type || !info.type->shape().is_static()) return;
     inputs.push_back({info.type->element_type(), info.type->dims(), nullptr});
   }
-  std::vector<size_t> used_values;
-  hlo::OnnxKnowledge none;
-  if (!hlo::import_onnx(model_, none)) return;  // It needs values.
-  program_for(inputs);
+  try {
+    program_for(inputs);
+  } catch (const OrtFailure& failure) {
+    // It needs values, which come with a run.
+    if (failure.status.code() != ErrorCode::kUnimplemented) throw;
+  }
 }
 
 CompiledGroup::Inputs CompiledGroup::inputs_of(OrtKernelContext* context) const {
@@ -188,7 +190,7 @@ std::shared_ptr<const GroupProgram> CompiledGroup::program_for(const Inputs& inp
     return program;
   }
   std::vector<size_t> used;
-  auto program = std::const_pointer_cast<GroupProgram>(make(inputs, used));
+  const std::shared_ptr<GroupProgram> program = make(inputs, used);
   const std::lock_guard lock(mutex_);
   std::vector<size_t>& all_used = used_values_[shapes];
   for (const size_t i : used) {
@@ -222,8 +224,8 @@ hlo::OnnxImport CompiledGroup::import_for(const Inputs& inputs) const {
   return value_or_throw(hlo::import_onnx(model_, known));
 }
 
-std::shared_ptr<const GroupProgram> CompiledGroup::make(const Inputs& inputs,
-                                                        std::vector<size_t>& used_values) {
+std::shared_ptr<GroupProgram> CompiledGroup::make(const Inputs& inputs,
+                                                  std::vector<size_t>& used_values) {
   hlo::OnnxImport imported = import_for(inputs);
   used_values = imported.used_values;
   std::erase_if(used_values, [&](size_t i) { return i >= input_count_; });

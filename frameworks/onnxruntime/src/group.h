@@ -16,7 +16,7 @@
 
 namespace tenon::ort {
 
-/// What a group did, for the report and the log.
+/// Counts of a group, for the report.
 struct GroupCounts {
   size_t nodes = 0;
   std::atomic<int64_t> runs = 0;
@@ -59,7 +59,7 @@ class CompiledGroup {
   Inputs inputs_of(OrtKernelContext* context) const;
   std::shared_ptr<const GroupProgram> program_for(const Inputs& inputs);
   std::shared_ptr<const GroupProgram> find(const std::string& shapes, const Inputs& inputs);
-  std::shared_ptr<const GroupProgram> make(const Inputs& inputs, std::vector<size_t>& used_values);
+  std::shared_ptr<GroupProgram> make(const Inputs& inputs, std::vector<size_t>& used_values);
   hlo::OnnxImport import_for(const Inputs& inputs) const;
   OwnedExecutable compiled_text(const std::string& text);
   void execute(const GroupProgram& program, const Inputs& inputs, OrtKernelContext* context) const;
@@ -75,11 +75,11 @@ class CompiledGroup {
   std::vector<OwnedBuffer> weights_;
   GroupCounts counts_;
 
-  std::mutex mutex_;                                         ///< Of what follows.
+  std::mutex mutex_;                                         ///< Guards what follows.
   std::mutex compile_mutex_;                                 ///< Taken before `mutex_`.
   std::list<std::shared_ptr<const GroupProgram>> programs_;  ///< The one used last is first.
   std::unordered_map<std::string, std::list<std::shared_ptr<const GroupProgram>>::iterator> by_key_;
-  /// Of the sizes of a call, the inputs whose values the programs for them depend on.
+  /// For the sizes of a call, the inputs whose values the programs for them depend on.
   std::unordered_map<std::string, std::vector<size_t>> used_values_;
 };
 

@@ -1,5 +1,5 @@
-// frameworks/onnxruntime/: the execution provider for ONNX Runtime, which runs models on Tenon's
-// devices. frameworks/onnxruntime/src/: its library, a client of the PJRT plug-in.
+// frameworks/onnxruntime/: the execution provider for ONNX Runtime, over Tenon's devices.
+// frameworks/onnxruntime/src/: its library, a client of the PJRT plug-in.
 //
 // This file: the tables of functions through which ONNX Runtime and an execution provider call each
 // other, in the layout of version 23 of its C API (release 1.23). Later releases append to them.
@@ -161,13 +161,13 @@ using AddNodesToFuse = EpSlot<2, OrtStatus*(OrtEpGraphSupportInfo*, const OrtNod
                                             const OrtNodeFusionOptions*)>;
 using NodeComputeContextNodeName = EpSlot<4, const char*(const OrtNodeComputeContext*)>;
 
-/// What the library gets: the way to the tables.
+/// The way to the tables, which the library gets.
 struct OrtApiBase {
   const OrtApi* (*GetApi)(uint32_t version);
   const char* (*GetVersionString)();
 };
 
-/// What runs a fused group. Each of these structs begins an object of the provider.
+/// Runs a fused group. Each of these structs begins an object of the provider.
 struct OrtNodeComputeInfo {
   uint32_t ort_version_supported = kOrtApiVersion;
   OrtStatus* (*CreateState)(OrtNodeComputeInfo*, OrtNodeComputeContext*, void**) = nullptr;

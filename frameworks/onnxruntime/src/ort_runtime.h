@@ -79,7 +79,7 @@ class OrtRuntime {
       return status_of(Status(ErrorCode::kInternal, error.what()));
     }
   }
-  /// Says something to a logger, which may be null.
+  /// Writes to a logger, which may be null.
   void log(const OrtLogger* logger, OrtLoggingLevel level, const std::string& text) const noexcept;
 
  private:

@@ -302,7 +302,7 @@ std::vector<int> groups_of(const std::vector<bool>& claimed,
 
 namespace {
 
-// Of a rank of 0, which may be an unknown one, or of a count, the graph around says more.
+// A rank of 0 may be an unknown one, or that of a count: the graph around says more.
 bool is_static(const GraphReader& reader, const OrtValueInfo* value) {
   if (value == nullptr) return true;
   const hlo::OnnxValueInfo info = reader.value(value);

@@ -9,7 +9,7 @@
 namespace tenon::ort {
 namespace {
 
-// What runs a group for ONNX Runtime.
+// Runs a group for ONNX Runtime.
 struct GroupRunner : OrtNodeComputeInfo {
   OrtRuntime runtime;
   std::shared_ptr<CompiledGroup> group;
@@ -229,7 +229,7 @@ void SessionProvider::write_report() const {
 
 }  // namespace tenon::ort
 
-// What ONNX Runtime looks up in the library.
+// ONNX Runtime looks these up in the library.
 extern "C" OrtStatus* CreateEpFactories(const char* registered_name,
                                         const tenon::ort::OrtApiBase* base, const OrtLogger*,
                                         tenon::ort::OrtEpFactory** factories, size_t most,

@@ -11,7 +11,7 @@
 
 namespace tenon::ort {
 
-/// What the library is registered as. One factory for each registration.
+/// One for each registration of the library.
 class ProviderFactory : public OrtEpFactory {
  public:
   ProviderFactory(const OrtRuntime& runtime, ProviderName name, std::string folder);

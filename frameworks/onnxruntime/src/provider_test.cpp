@@ -1,4 +1,4 @@
-// What the provider decides without ONNX Runtime: names, options, groups.
+// Names, options and groups: decided without ONNX Runtime.
 #include <gtest/gtest.h>
 
 #include <algorithm>
