@@ -1,7 +1,9 @@
 #include "hlo/onnx/importer.h"
 
 #include <algorithm>
+#include <deque>
 #include <set>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -183,6 +185,14 @@ class OnnxImporter : public OnnxScope {
 
   Result<OnnxImport> run();
 
+  // For a trial, in place of `run`. Nodes must outlive the importer, and names those of their
+  // values.
+  void begin_trial();
+  void add_trial_value(const std::string& name, const Type& type);
+  void add_trial_constant(const std::string& name, Literal value);
+  void import_trial_node(const OnnxNode& node);
+  const Value* trial_value(std::string_view name) const;
+
   std::optional<Literal> known(Value value) override { return known_.value(value); }
   const Status& failure() const override { return known_.failure(); }
   Values import_graph(const OnnxGraph& graph, const Values& arguments, Builder& into) override;
@@ -201,7 +211,7 @@ class OnnxImporter : public OnnxScope {
 
   Result<Type> type_of_input(size_t i, std::map<std::string, int64_t>& symbols) const;
   Value find_value(std::string_view name) const;
-  void import_nodes(const std::vector<OnnxNode>& nodes, Builder& into);
+  void import_nodes(std::span<const OnnxNode> nodes, Builder& into);
   Values import_node(const OnnxNode& node, Builder& into);
   Values call(const OnnxFunction& function, const OnnxNode& node, const Values& inputs,
               Builder& into);
@@ -215,6 +225,8 @@ class OnnxImporter : public OnnxScope {
   Names* names_ = nullptr;
   int depth_ = 0;
   int64_t nodes_ = 0;
+  Names trial_names_;
+  std::optional<Builder> trial_builder_;
 };
 
 Value OnnxImporter::find_value(std::string_view name) const {
@@ -266,7 +278,7 @@ Values OnnxImporter::import_graph(const OnnxGraph& graph, const Values& argument
   return results;
 }
 
-void OnnxImporter::import_nodes(const std::vector<OnnxNode>& nodes, Builder& into) {
+void OnnxImporter::import_nodes(std::span<const OnnxNode> nodes, Builder& into) {
   int64_t number = 0;
   for (const OnnxNode& node : nodes) {
     ++number;
@@ -292,7 +304,8 @@ void OnnxImporter::import_nodes(const std::vector<OnnxNode>& nodes, Builder& int
       throw OnnxFailure{std::move(failure.status)
                             .with_context(fmt::format(
                                 "node {}{}, {}{} of opset {}", number, name, domain, node.op_type,
-                                version == names_->opsets->end() ? 0 : version->second))};
+                                version == names_->opsets->end() ? 0 : version->second)),
+                        depth_ == 0 ? failure.wanted_input : -1};
     }
     into.set_location(location);
   }
@@ -481,7 +494,82 @@ Result<OnnxImport> OnnxImporter::run() {
   return imported;
 }
 
+void OnnxImporter::begin_trial() {
+  Computation& main = module_->add_function("main");
+  known_.set_main(main);
+  trial_names_.opsets = &model_.opsets;
+  names_ = &trial_names_;
+  trial_builder_.emplace(main);
+}
+
+void OnnxImporter::add_trial_value(const std::string& name, const Type& type) {
+  trial_names_.values[name] = module_->find_function("main")->add_parameter(type);
+}
+
+void OnnxImporter::add_trial_constant(const std::string& name, Literal value) {
+  trial_names_.values[name] = OnnxEmitter(*trial_builder_).constant(std::move(value));
+}
+
+void OnnxImporter::import_trial_node(const OnnxNode& node) {
+  import_nodes(std::span(&node, 1), *trial_builder_);
+}
+
+const Value* OnnxImporter::trial_value(std::string_view name) const {
+  const auto found = trial_names_.values.find(name);
+  return found == trial_names_.values.end() ? nullptr : &found->second;
+}
+
 }  // namespace
+
+bool has_onnx_op(std::string_view domain, std::string_view op_type, int64_t version) {
+  return find_onnx_row(domain, op_type, version) != nullptr;
+}
+
+struct OnnxTrial::State {
+  explicit State(OnnxOpsets opsets) : importer(model, knowledge) {
+    model.opsets = std::move(opsets);
+    importer.begin_trial();
+  }
+
+  OnnxModel model;
+  OnnxKnowledge knowledge;
+  std::deque<std::string> names;
+  std::deque<OnnxNode> nodes;
+  OnnxImporter importer;
+};
+
+OnnxTrial::OnnxTrial(OnnxOpsets opsets) : state_(std::make_unique<State>(std::move(opsets))) {}
+OnnxTrial::~OnnxTrial() = default;
+
+void OnnxTrial::add_value(std::string name, const Type& type) {
+  state_->importer.add_trial_value(state_->names.emplace_back(std::move(name)), type);
+}
+
+Status OnnxTrial::add_constant(std::string name, Literal value) {
+  try {
+    state_->importer.add_trial_constant(state_->names.emplace_back(std::move(name)),
+                                        std::move(value));
+  } catch (const OnnxFailure& failure) {
+    return failure.status;
+  }
+  return {};
+}
+
+Status OnnxTrial::add_node(OnnxNode node) {
+  wanted_input_ = -1;
+  try {
+    state_->importer.import_trial_node(state_->nodes.emplace_back(std::move(node)));
+  } catch (const OnnxFailure& failure) {
+    wanted_input_ = failure.wanted_input;
+    return failure.status;
+  }
+  return {};
+}
+
+const Type* OnnxTrial::type_of(std::string_view name) const {
+  const Value* const value = state_->importer.trial_value(name);
+  return value == nullptr || !*value ? nullptr : &value->type();
+}
 
 Result<std::unique_ptr<Module>> onnx_signature(const OnnxModel& model) {
   auto module = std::make_unique<Module>();

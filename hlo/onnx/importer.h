@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "hlo/ir/instruction.h"
 #include "hlo/onnx/model.h"
@@ -30,5 +31,30 @@ Result<std::unique_ptr<Module>> onnx_signature(const OnnxModel& model);
 /// The Module of a model: `main` takes the inputs that have no initializer and returns the outputs.
 /// Errors name the node, its op and version: kUnimplemented for what is not supported.
 Result<OnnxImport> import_onnx(const OnnxModel& model, const OnnxKnowledge& known = {});
+
+/// Whether the table has a row of the op for a version of its domain.
+bool has_onnx_op(std::string_view domain, std::string_view op_type, int64_t version);
+
+/// Imports the nodes of a graph one by one, to learn which of them can be imported.
+class OnnxTrial {
+ public:
+  explicit OnnxTrial(OnnxOpsets opsets);
+  ~OnnxTrial();
+
+  /// A value that nodes may use, of a static type.
+  void add_value(std::string name, const Type& type);
+  Status add_constant(std::string name, Literal value);
+  /// The outputs of a node that succeeds may be used by later ones. Its inputs must be there.
+  Status add_node(OnnxNode node);
+  /// The input whose value the last node needs, and which is not known; -1 if there is none.
+  int64_t wanted_input() const { return wanted_input_; }
+  /// Null if there is no such value.
+  const Type* type_of(std::string_view name) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+  int64_t wanted_input_ = -1;
+};
 
 }  // namespace tenon::hlo

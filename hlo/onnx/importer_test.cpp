@@ -393,5 +393,38 @@ TEST(OnnxQuantization, IntegersSaturate) {
   EXPECT_EQ(run(model, {floats({2, 2}, {1.3F, -2, 1000, -1000})}), "[[1.5, -2], [63.5, -64]]");
 }
 
+TEST(OnnxTrial, TellsWhichNodesCanBeImported) {
+  OnnxTrial trial({{"", 18}});
+  trial.add_value("x", Type::tensor(ElementType::kF32, {2, 6}));
+  trial.add_value("sizes", Type::tensor(ElementType::kS64, {2}));
+  ASSERT_TRUE(trial.add_constant("two", Literal::from_i64s(std::array<int64_t, 1>{2})).ok());
+  ASSERT_TRUE(trial.add_node(node("Relu", {"x"}, {"y"})).ok());
+  EXPECT_EQ(trial.type_of("y")->to_string(), "f32[2,6]");
+  EXPECT_EQ(trial.type_of("z"), nullptr);
+  // A shape that follows from sizes.
+  ASSERT_TRUE(trial.add_node(node("Shape", {"y"}, {"shape"})).ok());
+  ASSERT_TRUE(trial.add_node(node("Div", {"shape", "two"}, {"half"})).ok());
+  ASSERT_TRUE(trial.add_node(node("Expand", {"two", "half"}, {"wide"})).ok());
+  EXPECT_EQ(trial.type_of("wide")->to_string(), "s64[1,3]");
+  // One that follows from an argument.
+  Status failed = trial.add_node(node("Reshape", {"x", "sizes"}, {"r"}));
+  EXPECT_EQ(failed.code(), ErrorCode::kUnimplemented);
+  EXPECT_EQ(trial.wanted_input(), 1);
+  EXPECT_EQ(trial.type_of("r"), nullptr);
+  failed = trial.add_node(node("TreeEnsemble", {"x"}, {"r"}));
+  EXPECT_EQ(failed.message(), "node 1, TreeEnsemble of opset 18: the op is not supported");
+  EXPECT_EQ(trial.wanted_input(), -1);
+  // Nodes behind those that failed.
+  trial.add_value("r", Type::tensor(ElementType::kF32, {3, 4}));
+  EXPECT_TRUE(trial.add_node(node("Neg", {"r"}, {"n"})).ok());
+  EXPECT_EQ(trial.type_of("n")->to_string(), "f32[3,4]");
+}
+
+TEST(OnnxTable, HasOpsByVersion) {
+  EXPECT_TRUE(has_onnx_op("", "Add", 13));
+  EXPECT_FALSE(has_onnx_op("", "Add", 6));
+  EXPECT_FALSE(has_onnx_op("com.microsoft", "Add", 13));
+}
+
 }  // namespace
 }  // namespace tenon::hlo

@@ -92,9 +92,12 @@ Literal OnnxLowering::known(size_t i) const {
       exceed_onnx(
           "input {} ('{}') decides a shape, and is not computed while the model is imported: {}", i,
           name, scope_->failure().message());
-    refuse_onnx(
-        "input {} ('{}') decides a shape, and depends on an argument whose value is not given", i,
-        name);
+    throw OnnxFailure{
+        make_error(
+            ErrorCode::kUnimplemented,
+            "input {} ('{}') decides a shape, and depends on an argument whose value is not given",
+            i, name),
+        static_cast<int64_t>(i)};
   }
   return *std::move(value);
 }

@@ -17,6 +17,8 @@ inline constexpr int64_t kNewestOnnxOpset = 28;
 /// ops needs no test after each.
 struct OnnxFailure {
   Status status;
+  /// The input of the node whose value is missing, without which it has no static shape, or -1.
+  int64_t wanted_input = -1;
 };
 
 [[noreturn]] void fail_onnx(Error error);

@@ -1,4 +1,9 @@
-// Clients, devices, arrays and executables: handles of a plug-in with the lifetimes of Python.
+// frameworks/python/: the Python package `tenon`, which compiles programs and runs them.
+// frameworks/python/src/: its extension module, which calls a PJRT plug-in.
+//
+// The plug-in is Tenon's own by default: devices, layers and options are those of docs/pjrt.md.
+// This file: clients, devices, arrays and executables: handles of a plug-in with the lifetimes of
+// Python.
 //
 // Thread-safety: everything, from any thread. Calls that wait or compile run without Python's lock.
 #pragma once
@@ -9,10 +14,14 @@
 #include <variant>
 #include <vector>
 
-#include "plugin.h"
+#include "frameworks/client/plugin.h"
 #include "types.h"
 
 namespace tenon::python {
+
+using client::Plugin;
+using client::PluginError;
+using client::sized;
 
 class LentArguments;
 class ResultBuffers;

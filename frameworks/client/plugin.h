@@ -1,8 +1,7 @@
-// frameworks/python/: the Python package `tenon`, which compiles programs and runs them.
-// frameworks/python/src/: its extension module, which calls a PJRT plug-in.
+// frameworks/client/: calls a PJRT plug-in's table of functions, its errors as exceptions.
 //
-// The plug-in is Tenon's own by default: devices, layers and options are those of docs/pjrt.md.
-// This file: the plug-in's table of functions, and its errors as exceptions.
+// For libraries that use a device through the plug-in, loaded at run time: the Python package
+// `tenon` and the execution provider of ONNX Runtime.
 #pragma once
 
 #include <memory>
@@ -12,9 +11,9 @@
 
 #include "frameworks/pjrt/c_api/pjrt_c_api.h"
 
-namespace tenon::python {
+namespace tenon::client {
 
-/// An error of the plug-in: `tenon.Error` in Python.
+/// An error of the plug-in.
 class PluginError : public std::runtime_error {
  public:
   PluginError(int code, const std::string& text) : std::runtime_error(text), code_(code) {}
@@ -34,7 +33,7 @@ Args sized() {
 
 /// The functions of a plug-in, which stays loaded.
 ///
-/// Thread-safety: const functions may be called from any thread, with Python's lock or without it.
+/// Thread-safety: const functions may be called from any thread.
 class Plugin {
  public:
   /// Loads the library. Throws PluginError if it is no plug-in, or one of another version.
@@ -73,4 +72,4 @@ class Plugin {
   const PJRT_Api* table_;
 };
 
-}  // namespace tenon::python
+}  // namespace tenon::client

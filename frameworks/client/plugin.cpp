@@ -1,8 +1,8 @@
-#include "plugin.h"
+#include "frameworks/client/plugin.h"
 
 #include <dlfcn.h>
 
-namespace tenon::python {
+namespace tenon::client {
 namespace {
 
 constexpr int kFailedPrecondition = 9;
@@ -62,4 +62,4 @@ void Plugin::await(PJRT_Event* event) const {
   check(error);
 }
 
-}  // namespace tenon::python
+}  // namespace tenon::client

@@ -1,0 +1,55 @@
+// A provider of a session, and the factory that makes it: what ONNX Runtime calls.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "frameworks/onnxruntime/src/group.h"
+#include "frameworks/onnxruntime/src/partition.h"
+
+namespace tenon::ort {
+
+/// One for each registration of the library.
+class ProviderFactory : public OrtEpFactory {
+ public:
+  ProviderFactory(const OrtRuntime& runtime, ProviderName name, std::string folder);
+
+  const OrtRuntime& runtime() const { return runtime_; }
+  const ProviderName& name() const { return name_; }
+  /// The PJRT plug-in, unless an option names another.
+  std::string default_library() const;
+
+ private:
+  OrtRuntime runtime_;
+  ProviderName name_;
+  std::string folder_;
+};
+
+/// The provider of one session.
+class SessionProvider : public OrtEp {
+ public:
+  SessionProvider(const ProviderFactory& factory, ProviderOptions options, const OrtLogger* logger);
+  ~SessionProvider();
+
+  const OrtRuntime& runtime() const { return factory_.runtime(); }
+  void claim(const OrtGraph* graph, OrtEpGraphSupportInfo* support);
+  void compile(const OrtGraph* graph, const OrtNode* fused_node, OrtNodeComputeInfo** info);
+
+ private:
+  void write_report() const;
+
+  const ProviderFactory& factory_;
+  ProviderOptions options_;
+  const OrtLogger* logger_;
+  std::shared_ptr<const ProviderDevice> device_;
+  std::set<std::string> needed_constants_;
+  std::map<std::string, Status> refused_nodes_;  ///< As partition_graph keeps them.
+  Status refused_;  ///< With the option `strict`: the nodes that are left.
+  size_t claimed_ = 0;
+  std::vector<LeftNode> left_;
+  std::vector<std::shared_ptr<const CompiledGroup>> groups_;
+};
+
+}  // namespace tenon::ort
