@@ -197,13 +197,17 @@ std::shared_ptr<const GroupProgram> CompiledGroup::program_for(const Inputs& inp
     if (std::ranges::find(all_used, i) == all_used.end()) all_used.push_back(i);
   }
   std::ranges::sort(all_used);
+  program->shapes = shapes;
   program->key = shapes;
   for (const size_t i : all_used) append(program->key, inputs[i].data, bytes_of(inputs[i]));
   programs_.push_front(program);
   by_key_[program->key] = programs_.begin();
   while (programs_.size() > static_cast<size_t>(options_.cache_size)) {
-    by_key_.erase(programs_.back()->key);
+    const std::shared_ptr<const GroupProgram> dropped = programs_.back();
+    by_key_.erase(dropped->key);
     programs_.pop_back();
+    const auto same = [&](const auto& each) { return each->shapes == dropped->shapes; };
+    if (std::ranges::none_of(programs_, same)) used_values_.erase(dropped->shapes);
     ++counts_.dropped;
   }
   return program;
