@@ -321,7 +321,7 @@ void CompiledGroup::execute(const GroupProgram& program, const Inputs& inputs,
     args.output_lists = &result_list;
     plugin.call(&PJRT_Api::PJRT_LoadedExecutable_Execute, args);
     for (PJRT_Buffer* each : made) results.emplace_back(&plugin, each);
-    // All copies begin before the first is awaited.
+    // All copies begin before the first that is not done at once is awaited.
     std::vector<OwnedEvent> copies;
     std::exception_ptr failed;
     for (size_t i = 0; i < made.size(); ++i) {
@@ -332,12 +332,7 @@ void CompiledGroup::execute(const GroupProgram& program, const Inputs& inputs,
       void* data = nullptr;
       reader_.runtime().call<GetTensorMutableData>(value, &data);
       if (shape.element_count() == 0) continue;
-      auto copy = sized<PJRT_Buffer_ToHostBuffer_Args>();
-      copy.src = made[i];
-      copy.dst = data;
-      copy.dst_size = static_cast<size_t>(shape.byte_size());
-      plugin.call(&PJRT_Api::PJRT_Buffer_ToHostBuffer, copy);
-      copies.emplace_back(&plugin, copy.event);
+      copies.push_back(device_->get(made[i], data, static_cast<size_t>(shape.byte_size())));
     }
     for (OwnedEvent& each : copies) {
       try {
