@@ -29,8 +29,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIT = "/usr/lib/llvm-19/build/utils/lit/lit.py"
 # Groups of half a minute and more, so that none of them is left alone at the end; those of a build that has run them are
 # known from what they took the last time.
-LONGEST = ["fuzz_test", "torch_test", "jax_test", "tensorflow_test", "data", "new_backend_test", "opencl_test", "jax_samples_test", "conform_test",
-           "graphs_test", "nvrtc_test", "guide_test", "bits_test", "hlo_lower", "math_test", "python_test", "faults_test", "samples"]
+LONGEST = ["fuzz_test", "torch_test", "jax_test", "tensorflow_test", "onnxruntime_test", "data", "new_backend_test", "opencl_test", "jax_samples_test",
+           "conform_test", "graphs_test", "digits_test", "nvrtc_test", "guide_test", "bits_test", "hlo_lower", "math_test", "python_test", "faults_test", "samples"]
 TIMES = "group_seconds.json"  # In the build folder.
 SHARDS = {"data": 8}  # Thousands of tests that compile programs.
 MOST_JOBS = 16

@@ -62,7 +62,7 @@ def main() -> int:
     if status is not None:
         return status
     test_size(build)
-    pytest(PACKAGE, "cpu", "cpu")
+    pytest(PACKAGE, "cpu", "cpu", TENON_BUILD=str(build))
     pytest(PACKAGE, "template", "template")
     test_nodes("cpu", 1 if full else STEP)
     test_nodes("template", 12 if full else 20 * STEP)

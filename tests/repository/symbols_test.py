@@ -12,6 +12,7 @@ import sys
 EXPORTED = {"backends/libtenon_cpu.so": "tenon_plugin", "backends/libtenon_gpu.so": "tenon_plugin",
             "backends/libtenon_gpu_sim.so": "tenon_plugin", "backends/libtenon_template.so": "tenon_plugin",
             "backends/libtenon_template_c.so": "tenon_plugin", "frameworks/pjrt/libtenon_pjrt.so": "GetPjrtApi",
+            "frameworks/onnxruntime/libtenon_ort.so": "CreateEpFactories ReleaseEpFactory",
             "conformance/libtenon_conformance.so": "tenon_suite_case tenon_suite_close tenon_suite_open tenon_suite_run tenon_suite_size "
                                                    "tenon_suite_write"}
 

@@ -1,5 +1,6 @@
 #include "frameworks/onnxruntime/src/device.h"
 
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <protozero/pbf_writer.hpp>
@@ -84,6 +85,29 @@ OwnedBuffer ProviderDevice::put(const HostTensor& array, OwnedEvent* done) const
     plugin_->await(args.done_with_host_buffer);
   }
   return buffer;
+}
+
+OwnedEvent ProviderDevice::get(PJRT_Buffer* buffer, void* data, size_t size) const {
+  auto on_cpu = sized<PJRT_Buffer_IsOnCpu_Args>();
+  on_cpu.buffer = buffer;
+  plugin_->call(&PJRT_Api::PJRT_Buffer_IsOnCpu, on_cpu);
+  if (on_cpu.is_on_cpu) {
+    auto ready = sized<PJRT_Buffer_ReadyEvent_Args>();
+    ready.buffer = buffer;
+    plugin_->call(&PJRT_Api::PJRT_Buffer_ReadyEvent, ready);
+    plugin_->await(ready.event);
+    auto pointer = sized<PJRT_Buffer_UnsafePointer_Args>();
+    pointer.buffer = buffer;
+    plugin_->call(&PJRT_Api::PJRT_Buffer_UnsafePointer, pointer);
+    std::memcpy(data, reinterpret_cast<const void*>(pointer.buffer_pointer), size);
+    return {};
+  }
+  auto copy = sized<PJRT_Buffer_ToHostBuffer_Args>();
+  copy.src = buffer;
+  copy.dst = data;
+  copy.dst_size = size;
+  plugin_->call(&PJRT_Api::PJRT_Buffer_ToHostBuffer, copy);
+  return {plugin_.get(), copy.event};
 }
 
 std::string ProviderDevice::compile_options(const ProviderOptions& options) const {

@@ -77,6 +77,9 @@ class ProviderDevice {
   /// Puts an array on the device. `done`, if given, gets the event after which the host's memory is
   /// not needed any more; without it, the call waits for that.
   OwnedBuffer put(const HostTensor& array, OwnedEvent* done) const;
+  /// Copies the contents of a buffer to the host: in this call, where the host sees the device's
+  /// memory, else until the event that it returns.
+  OwnedEvent get(PJRT_Buffer* buffer, void* data, size_t size) const;
   /// Throws PluginError for an error in the program.
   OwnedExecutable compile(std::string_view program, const std::string& options) const;
   OwnedExecutable load(std::string_view serialized, const std::string& options) const;

@@ -197,13 +197,17 @@ std::shared_ptr<const GroupProgram> CompiledGroup::program_for(const Inputs& inp
     if (std::ranges::find(all_used, i) == all_used.end()) all_used.push_back(i);
   }
   std::ranges::sort(all_used);
+  program->shapes = shapes;
   program->key = shapes;
   for (const size_t i : all_used) append(program->key, inputs[i].data, bytes_of(inputs[i]));
   programs_.push_front(program);
   by_key_[program->key] = programs_.begin();
   while (programs_.size() > static_cast<size_t>(options_.cache_size)) {
-    by_key_.erase(programs_.back()->key);
+    const std::shared_ptr<const GroupProgram> dropped = programs_.back();
+    by_key_.erase(dropped->key);
     programs_.pop_back();
+    const auto same = [&](const auto& each) { return each->shapes == dropped->shapes; };
+    if (std::ranges::none_of(programs_, same)) used_values_.erase(dropped->shapes);
     ++counts_.dropped;
   }
   return program;
@@ -317,7 +321,7 @@ void CompiledGroup::execute(const GroupProgram& program, const Inputs& inputs,
     args.output_lists = &result_list;
     plugin.call(&PJRT_Api::PJRT_LoadedExecutable_Execute, args);
     for (PJRT_Buffer* each : made) results.emplace_back(&plugin, each);
-    // All copies begin before the first is awaited.
+    // All copies begin before the first that is not done at once is awaited.
     std::vector<OwnedEvent> copies;
     std::exception_ptr failed;
     for (size_t i = 0; i < made.size(); ++i) {
@@ -328,12 +332,7 @@ void CompiledGroup::execute(const GroupProgram& program, const Inputs& inputs,
       void* data = nullptr;
       reader_.runtime().call<GetTensorMutableData>(value, &data);
       if (shape.element_count() == 0) continue;
-      auto copy = sized<PJRT_Buffer_ToHostBuffer_Args>();
-      copy.src = made[i];
-      copy.dst = data;
-      copy.dst_size = static_cast<size_t>(shape.byte_size());
-      plugin.call(&PJRT_Api::PJRT_Buffer_ToHostBuffer, copy);
-      copies.emplace_back(&plugin, copy.event);
+      copies.push_back(device_->get(made[i], data, static_cast<size_t>(shape.byte_size())));
     }
     for (OwnedEvent& each : copies) {
       try {

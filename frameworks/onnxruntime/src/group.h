@@ -28,7 +28,8 @@ struct GroupCounts {
 
 /// A program for one set of sizes.
 struct GroupProgram {
-  std::string key;
+  std::string shapes;  ///< The sizes of its inputs as a key.
+  std::string key;     ///< The same, with the values that it depends on.
   OwnedExecutable executable;
   std::vector<hlo::Type> results;
 };

@@ -1,7 +1,10 @@
 """Sessions: what is taken, programs by sizes, options, errors, memory, threads."""
 
 import concurrent.futures
+import os
 import pathlib
+import random as dice
+import shutil
 
 import numpy as np
 import onnxruntime
@@ -259,3 +262,37 @@ def test_a_provider_for_each_device(tmp_path):
         report = (tmp_path / name).read_text()
         assert f'"device": "{used}"' in report and '"runs": 1' in report
     assert pathlib.Path(tenon_ort.library()).exists()
+
+
+def test_a_maker_ships_it_under_a_name(tmp_path):
+    """Copies of the libraries with a plug-in beside them: the name of the registration finds it."""
+    plugin = pathlib.Path(os.environ.get("TENON_BUILD", "")) / "backends/libtenon_template.so"
+    if not plugin.exists():
+        pytest.skip("TENON_BUILD names no build")
+    library = pathlib.Path(tenon_ort.library())
+    for file in (library, library.with_name("libtenon_pjrt.so")):
+        shutil.copy(file, tmp_path)
+    shutil.copy(plugin, tmp_path / "libacme.so")
+    onnxruntime.register_execution_provider_library("acme", str(tmp_path / library.name))
+    [device] = [each for each in onnxruntime.get_ep_devices() if each.ep_name == "acme"]
+    options = onnxruntime.SessionOptions()
+    options.add_provider_for_devices([device], {"report_file": str(tmp_path / "report.json"), "strict_device": "1"})
+    session = onnxruntime.InferenceSession(mlp(), options)
+    np.testing.assert_allclose(session.run(None, {"x": random(2, 64)})[0], on_cpu(mlp()).run(None, {"x": random(2, 64)})[0], atol=1e-6)
+    del session
+    assert f'"device": "{tmp_path / "libacme.so"}"' in (tmp_path / "report.json").read_text()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_graphs(tmp_path, seed):
+    """Nodes that are taken and nodes that are left in any order: groups make no cycle, and results are those of the CPU."""
+    dice.seed(seed)
+    nodes, names = [], ["x"]
+    for i in range(20):
+        kind = dice.choice(["Add", "Mul", "Tanh", "Sigmoid", "QuickGelu", "QuickGelu"])
+        inputs = dice.sample(names[-6:] * 2, 2 if kind in ("Add", "Mul") else 1)
+        nodes.append(node(kind, inputs, [f"v{i}"], domain="com.microsoft" if kind == "QuickGelu" else ""))
+        names.append(f"v{i}")
+    data = model(nodes, [value("x", ["N", 80])], [value(name, ["N", 80]) for name in names[-4:]], microsoft=True)
+    report = check(data, tmp_path, [{"x": random(n, 80)} for n in (1, 3)], tolerance=1e-4)
+    assert total(report, "runs") == 2 * len(report["groups"]) and report["claimed"] > 0
