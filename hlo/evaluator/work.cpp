@@ -20,7 +20,8 @@ double work_of_element(const Instruction& op) {
   double work = 1;
   if (const auto* dot = op.attr<DotDims>(AttrKey::dot_dimension_numbers)) {
     for (const int64_t d : dot->lhs_contracting) {
-      work *= static_cast<double>(op.operand_type(0).dims()[static_cast<size_t>(d)]);
+      work *= static_cast<double>(
+          std::max<int64_t>(op.operand_type(0).dims()[static_cast<size_t>(d)], 0));
     }
   } else if (op.code() == OpCode::kConvolution) {
     work = elements_of(op.operand_type(1));

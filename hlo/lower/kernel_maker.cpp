@@ -210,7 +210,7 @@ ValueId is_inside(Builder& b, const std::vector<TilePlace>& places) {
 void if_inside(Builder& b, const std::vector<TilePlace>& places,
                const std::function<void()>& body) {
   const ValueId inside = is_inside(b, places);
-  if (b.kernel().is_constant(inside)) return body();
+  if (is_true(b, inside)) return body();
   b.if_then(inside, body);
 }
 

@@ -70,6 +70,10 @@ struct TilePlace {
   int64_t tile;
 };
 ValueId is_inside(kernel::Builder& b, const std::vector<TilePlace>& places);
+/// Whether a condition is known to hold; one that is known not to is a constant as well.
+inline bool is_true(const kernel::Builder& b, ValueId condition) {
+  return b.kernel().is_constant(condition) && b.kernel().value(condition).bits != 0;
+}
 void if_inside(kernel::Builder& b, const std::vector<TilePlace>& places,
                const std::function<void()>& body);
 /// The number of tiles of size `tile` that cover `size`.

@@ -8,14 +8,16 @@
 #include <unordered_set>
 
 #include "hlo/evaluator/evaluator.h"
+#include "hlo/evaluator/work.h"
 #include "hlo/onnx/lowering.h"
 
 namespace tenon::hlo {
 namespace {
 
-constexpr int kMostNesting = 64;             // Graphs and functions within one another.
-constexpr int64_t kMostNodes = 1 << 20;      // Loops unrolled and functions inlined.
-constexpr int64_t kMostFolded = 1 << 22;     // Elements of an array that is computed here.
+constexpr int kMostNesting = 64;          // Graphs and functions within one another.
+constexpr int64_t kMostNodes = 1 << 20;   // Loops unrolled and functions inlined.
+constexpr int64_t kMostFolded = 1 << 22;  // Elements of an array that is computed here.
+constexpr double kFewOperations = 1024;
 constexpr double kMostFoldedWork = 1 << 27;  // Scalar operations of all that is computed here.
 
 using AttributeMap = std::map<std::string, OnnxAttribute, std::less<>>;
@@ -81,9 +83,11 @@ std::optional<KnownValues::Results> KnownValues::parameter(const Instruction& op
 
 std::optional<KnownValues::Results> KnownValues::compute(const Instruction& op) {
   if (op.code() == OpCode::kParameter) return parameter(op);
-  if (!is_folded(op) || !failure_.ok()) return std::nullopt;
+  if (!is_folded(op)) return std::nullopt;
   if (const auto* constant = op.attr<DenseAttr>(AttrKey::value); op.code() == OpCode::kConstant)
     return Results{{constant->expanded()}, {}};
+  // Cheap ops are still computed; costly ones fail again at once.
+  if (!failure_.ok() && work_of(op) > kFewOperations) return std::nullopt;
   Results made;
   const auto values_of = [&](const Instruction* def) -> const std::vector<Literal>* {
     const auto found = known_.find(def);

@@ -19,7 +19,7 @@ TRAINED = {"jax": "JAX", "torch": "PyTorch", "tensorflow": "TensorFlow"}
 COMPARE = """
 import sys, numpy as np
 one, other = (np.load(each) for each in sys.argv[1:])
-print(max(float(np.max(np.abs(one[name] - other[name]))) for name in one))
+print(float(np.max([np.max(np.abs(one[name] - other[name])) for name in one])))
 """
 
 

@@ -289,10 +289,15 @@ OwnedExecutable CompiledGroup::compiled_text(const std::string& text) {
   OwnedExecutable executable = device_->compile(text, compile_options_);
   std::error_code ignored;
   std::filesystem::create_directories(options_.cache_directory, ignored);
-  const Status written = write_file(file, device_->serialize(executable.get()));
-  if (!written.ok()) {
-    reader_.runtime().log(logger_, kOrtWarning, "tenon: no program is kept: " + written.message());
+  std::string kept;
+  try {
+    const Status written = write_file(file, device_->serialize(executable.get()));
+    if (!written.ok()) kept = written.message();
+  } catch (const client::PluginError& error) {  // Of a device whose programs cannot be kept.
+    kept = error.what();
   }
+  if (!kept.empty())
+    reader_.runtime().log(logger_, kOrtWarning, "tenon: no program is kept: " + kept);
   return executable;
 }
 
@@ -321,18 +326,26 @@ void CompiledGroup::execute(const GroupProgram& program, const Inputs& inputs,
     args.output_lists = &result_list;
     plugin.call(&PJRT_Api::PJRT_LoadedExecutable_Execute, args);
     for (PJRT_Buffer* each : made) results.emplace_back(&plugin, each);
+    // ONNX Runtime may refuse an output, and then frees the others: no copy has begun.
+    std::vector<void*> outputs(made.size());
+    for (size_t i = 0; i < made.size(); ++i) {
+      const Dims& dims = program.results[i].shape().dims();
+      OrtValue* value = nullptr;
+      reader_.runtime().call<KernelContextGetOutput>(context, i, dims.data(), dims.size(), &value);
+      reader_.runtime().call<GetTensorMutableData>(value, &outputs[i]);
+    }
     // All copies begin before the first that is not done at once is awaited.
     std::vector<OwnedEvent> copies;
     std::exception_ptr failed;
     for (size_t i = 0; i < made.size(); ++i) {
       const Shape& shape = program.results[i].shape();
-      OrtValue* value = nullptr;
-      reader_.runtime().call<KernelContextGetOutput>(context, i, shape.dims().data(),
-                                                     shape.dims().size(), &value);
-      void* data = nullptr;
-      reader_.runtime().call<GetTensorMutableData>(value, &data);
       if (shape.element_count() == 0) continue;
-      copies.push_back(device_->get(made[i], data, static_cast<size_t>(shape.byte_size())));
+      try {
+        copies.push_back(device_->get(made[i], outputs[i], static_cast<size_t>(shape.byte_size())));
+      } catch (const client::PluginError&) {
+        failed = std::current_exception();
+        break;
+      }
     }
     for (OwnedEvent& each : copies) {
       try {

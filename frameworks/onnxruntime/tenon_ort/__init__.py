@@ -34,9 +34,13 @@ def provider(name: str = "tenon") -> onnxruntime.OrtEpDevice:
     """
     with _lock:
         if name not in _registered:
-            before = {device.ep_name for device in onnxruntime.get_ep_devices()}
+            before = {device.ep_name: device for device in onnxruntime.get_ep_devices()}
             onnxruntime.register_execution_provider_library(name, library())
-            [_registered[name]] = [device for device in onnxruntime.get_ep_devices() if device.ep_name not in before]
+            found = [device for device in onnxruntime.get_ep_devices() if device.ep_name not in before]
+            if not found:  # Other words for a provider that is there already.
+                onnxruntime.unregister_execution_provider_library(name)
+                raise ValueError(f"tenon: {name!r} is another name of a provider that is registered: there are {', '.join(sorted(before))}")
+            _registered[name] = found[0]
         return _registered[name]
 
 

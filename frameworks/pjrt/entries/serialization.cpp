@@ -4,6 +4,7 @@
 #include "core/base/archive.h"
 #include "frameworks/pjrt/compile_options.h"
 #include "frameworks/pjrt/entries/executables.h"
+#include "hlo/proto/proto.h"
 
 namespace tenon::pjrt {
 
@@ -80,6 +81,7 @@ Result<PJRT_LoadedExecutable*> load_compiled(const std::shared_ptr<ClientState>&
   TENON_TRY(add_arrays(state->results, compiled.executable->results(), saved.result_memory));
   state->name = std::move(saved.name);
   state->code = std::move(saved.code);
+  state->takes_reshaped = hlo::is_hlo_proto(state->code);
   state->options = std::move(saved.options);
   return finish(std::move(state), std::move(compiled));
 }

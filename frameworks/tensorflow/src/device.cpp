@@ -19,6 +19,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -155,10 +156,35 @@ void delete_allocator(TFNPD_DeviceAllocator*) {}
 TFNPD_DeviceContext* create_context(int) { return nullptr; }
 void delete_context(TFNPD_DeviceContext*) {}
 
+// Lists of more than six elements lie on the heap, and TensorFlow deletes those of both shapes.
+template <class List>
+void own_elements(List& list) {
+  if (list.size <= TPU_C_API_MAX_INLINED) return;
+  const auto* const shared = list.heap;
+  list.heap = new std::remove_cvref_t<decltype(*list.heap)>[static_cast<size_t>(list.size)];
+  std::copy_n(shared, list.size, list.heap);
+}
+
+void copy_shape(const XLA_Shape& from, XLA_Shape& to) {
+  std::memcpy(&to, &from, sizeof to);
+  own_elements(to.dimensions);
+  own_elements(to.dynamic_dimensions);
+  own_elements(to.layout.minor_to_major);
+  own_elements(to.layout.tiles);
+  for (int64_t i = 0; i < to.layout.tiles.size; ++i) {
+    own_elements((to.layout.tiles.size > TPU_C_API_MAX_INLINED ? to.layout.tiles.heap
+                                                               : to.layout.tiles.inlined)[i]
+                     .dimensions);
+  }
+  if (to.ntuple_shapes == 0) return;
+  to.tuple_shapes = new XLA_Shape[static_cast<size_t>(to.ntuple_shapes)];
+  for (int i = 0; i < to.ntuple_shapes; ++i) copy_shape(from.tuple_shapes[i], to.tuple_shapes[i]);
+}
+
 // Arrays of the device are row-major, as those of the program.
 void device_shape(XLA_Shape* shape, int, bool, XLA_LayoutPreference, XLA_Shape* of_device,
                   TF_Status*) {
-  std::memcpy(of_device, shape, sizeof *of_device);
+  copy_shape(*shape, *of_device);
 }
 
 int32_t device_count(TF_Status*) { return 1; }

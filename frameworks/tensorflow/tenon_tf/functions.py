@@ -28,6 +28,19 @@ _EagerTensor = type(tf.constant(0))
 _SIMPLE = (bool, int, float, complex, str, bytes, type(None))
 
 
+_BOUND = "_tenon_functions"  # The attribute of an object with its bound functions.
+
+
+class _Bound(dict):
+    """Bound functions; deep copies and pickles of the object begin without any."""
+
+    def __deepcopy__(self, memo: Any) -> "_Bound":
+        return _Bound()
+
+    def __reduce__(self) -> Any:
+        return _Bound, ()
+
+
 def _key_of(leaf: Any) -> Any:
     """What of an argument decides the program: for tensors their type, for the rest their value."""
     if isinstance(leaf, _EagerTensor):
@@ -38,6 +51,10 @@ def _key_of(leaf: Any) -> Any:
         if not leaf.shape.is_fully_defined():
             raise ValueError(f"tenon: a program has fixed sizes: give a tf.TensorSpec without None, not {leaf}")
         return leaf.dtype.as_datatype_enum, tuple(leaf.shape)
+    if isinstance(leaf, float):  # 0.0 and -0.0 are different, and NaN is like itself.
+        return "value", type(leaf), leaf.hex()
+    if isinstance(leaf, complex):
+        return "value", type(leaf), leaf.real.hex(), leaf.imag.hex()
     if isinstance(leaf, _SIMPLE):
         return "value", type(leaf), leaf
     if isinstance(leaf, tf.__internal__.CompositeTensor) and not isinstance(leaf, BaseResourceVariable):
@@ -147,12 +164,12 @@ class Function:
         """The function as a method of an object: bound, with programs of its own."""
         if instance is None:
             return self
-        attributes = getattr(instance, "__dict__", {})
-        if isinstance(attributes.get(self.__name__), Function):  # Of __call__, which Python looks up in the class.
-            return attributes[self.__name__]
-        bound = Function(self.python_function.__get__(instance, owner), self.options, self._autograph, self._signature)
-        attributes[self.__name__] = bound
-        return bound
+        # Kept with the object, for this function and this object alone: a copy of the object has the same attributes.
+        kept = getattr(instance, "__dict__", {}).setdefault(_BOUND, _Bound())
+        place = id(self), id(instance)
+        if place not in kept or kept[place].python_function.__self__ is not instance:
+            kept[place] = Function(self.python_function.__get__(instance, owner), self.options, self._autograph, self._signature)
+        return kept[place]
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         if not tf.executing_eagerly():

@@ -140,3 +140,16 @@ def test_registering_is_refused(before, text):
 def test_registered_behind_the_import():
     done = run("print(tf.config.list_logical_devices('TENON'))", before="import tensorflow as tf; tenon_tf.device.register()")
     assert done.returncode == 0 and "TENON:0" in done.stdout, done.stderr[-2000:]
+
+
+def test_arrays_of_many_dimensions():
+    """TensorFlow deletes the shapes that the device gives it: those of more than six dimensions are lists of their own."""
+    found = outcome("""
+found = []
+f = tf.function(lambda x: x + 1.0, jit_compile=True)
+for rank in (6, 7, 8):
+    with tf.device(tenon_tf.device.NAME):
+        found.append(float(tf.reduce_sum(f(tf.ones([2] * rank)))))
+print(json.dumps(found))
+""")
+    assert found == [2.0 * 2**rank for rank in (6, 7, 8)]

@@ -1,7 +1,9 @@
 """tenon_tf.function: signatures, structures, variables, options, and what is refused."""
 
 import collections
+import copy
 import gc
+import math
 import subprocess
 import sys
 import weakref
@@ -312,3 +314,67 @@ def test_a_lost_value_is_an_error_not_an_old_one():
         v.numpy()
     v.assign([5.0])
     assert float(f()[0]) == 6
+
+
+def test_what_assign_returns_is_the_same_variable():
+    """It shares the variable's handle: looks at it see the program's value, and writes to it are not lost."""
+    v = tf.Variable(1.0)
+
+    @tenon_tf.function
+    def step():
+        return v.assign_add(1.0)
+
+    u = v.assign(10.0)
+    step()
+    assert float(u.numpy()) == 11.0
+    u.assign(100.0)
+    step()
+    assert float(v.numpy()) == 101.0
+
+
+def test_a_lost_value_is_an_error_each_time_until_it_is_assigned():
+    v = tf.Variable(tf.zeros(4))
+    step = tenon_tf.function(lambda: v.assign_add(tf.ones(4)))
+    step()
+    v.__dict__["_tenon_cell"].array.delete()
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="is lost"):
+            v.numpy()
+    v.assign(tf.fill([4], 5.0))
+    step()
+    assert v.numpy().tolist() == [6.0] * 4
+
+
+def test_methods_belong_to_their_object_and_function():
+    class Scale:
+        def __init__(self, factor):
+            self.factor = factor
+
+        twice = tenon_tf.function(lambda self, x: 2 * self.factor * x)
+        thrice = tenon_tf.function(lambda self, x: 3 * self.factor * x)
+
+        @tenon_tf.function
+        def once(self, x):
+            return self.factor * x
+
+    class Shifted(Scale):
+        @tenon_tf.function
+        def once(self, x):
+            return super().once(x) + 1
+
+    a = Scale(1.0)
+    assert (float(a.twice(tf.constant(5.0))), float(a.thrice(tf.constant(5.0)))) == (10.0, 15.0)
+    for b in (copy.copy(a), copy.deepcopy(a)):
+        b.factor = 10.0
+        assert float(b.twice(tf.constant(5.0))) == 100.0 and float(a.twice(tf.constant(5.0))) == 10.0
+    assert float(Shifted(2.0).once(tf.constant(3.0))) == 7.0
+
+
+def test_numbers_are_told_apart_by_their_bits():
+    inverse = tenon_tf.function(lambda x, y: x / y)
+    one = tf.constant(1.0)
+    assert float(inverse(one, 0.0)) == math.inf and float(inverse(one, -0.0)) == -math.inf
+    for _ in range(3):
+        inverse(one, math.nan)
+    assert len(inverse._programs) == 3
+

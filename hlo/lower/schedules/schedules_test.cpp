@@ -434,6 +434,12 @@ TEST(TiledConvolution, InputsWithGapsGoByPhases) {
                 .window = "stride = [2, 3], pad = [[1, 0], [2, 7]], lhs_dilate = [2, 3]"});
   expect_tiles({.result = "2x16x17x12xf32",
                 .window = "pad = [[1, 0], [0, 0]], lhs_dilate = [2, 2], reverse = [true, true]"});
+  // Each place that a window of one reaches is a gap: known when the kernel is made.
+  expect_tiles({.input = "3x17x8xf32",
+                .kernel = "16x17x1xf32",
+                .result = "3x16x7xf32",
+                .window = "stride = [2], pad = [[-1, 0]], lhs_dilate = [2]",
+                .dims = "[b, f, 0]x[o, i, 0]->[b, f, 0]"});
   // A dilated kernel too: no phases.
   expect_tiles({.result = "2x13x17x12xf32", .window = "lhs_dilate = [2, 2], rhs_dilate = [2, 1]"});
 }

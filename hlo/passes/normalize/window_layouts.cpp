@@ -44,7 +44,8 @@ I64s better_order(const Instruction& op) {
 }
 
 bool move_still_dimension_last(Instruction& op) {
-  if (!op.result_type().is_tensor() || op.result_type().is_quantized()) return false;
+  const Type& type = op.result_type();
+  if (!type.is_tensor() || type.is_quantized() || !type.shape().is_static()) return false;
   const I64s order = better_order(op);
   if (order.empty()) return false;
   Builder before(*op.parent(), &op);

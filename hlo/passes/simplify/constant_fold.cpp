@@ -1,9 +1,10 @@
 // Constant folding, by the evaluator.
 //
 // A splat stays a splat: an elementwise op on splats is computed once, and an op that moves
-// elements only changes the shape. Other constants are computed only if they are small and cheap;
-// iota is not folded.
+// elements only changes the shape. Other constants are computed only if they are small and cheap,
+// or transposed; iota is not folded.
 #include <algorithm>
+#include <cstring>
 
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/evaluator/work.h"
@@ -18,10 +19,37 @@ constexpr int64_t kSmall = 1024;  // The number of elements that a constant may 
 // The maximum number of elements that are read to compute one constant.
 constexpr double kMostWork = 1 << 14;
 constexpr int64_t kMostConditionOps = 16;
+constexpr int64_t kMostMoved = 1 << 25;  // Elements of a constant that is transposed.
 
 int64_t elements_of(const Type& type) { return element_count(type.dims()); }
 
 bool are_plain(const std::vector<Type>& types) { return std::ranges::all_of(types, is_plain); }
+
+// The elements in the order that `permutation` says.
+Literal transposed(const Literal& x, const I64s& permutation) {
+  const Dims strides = row_major_strides(x.shape().dims());
+  Dims dims, steps;
+  for (const int64_t d : permutation) {
+    dims.push_back(x.shape().dims()[static_cast<size_t>(d)]);
+    steps.push_back(strides[static_cast<size_t>(d)]);
+  }
+  Literal result(Shape(x.element_type(), dims));
+  const auto unit = static_cast<size_t>(storage_bytes(x.element_type()));
+  const std::byte* const from = x.data().data();
+  std::byte* to = result.mutable_data().data();
+  Dims index(dims.size());
+  int64_t place = 0;
+  for (int64_t i = 0; i < result.element_count(); ++i, to += unit) {
+    std::memcpy(to, from + static_cast<size_t>(place) * unit, unit);
+    for (size_t d = dims.size(); d-- > 0;) {
+      place += steps[d];
+      if (++index[d] < dims[d]) break;
+      place -= steps[d] * dims[d];
+      index[d] = 0;
+    }
+  }
+  return result;
+}
 
 class Folder {
  public:
@@ -34,7 +62,8 @@ class Folder {
     for (Instruction* op = computation.first(); op != nullptr;) {
       for (size_t r = 0; r < op->region_count(); ++r) changed |= run(op->region(r));
       Instruction* const next = op->next();
-      changed |= choose(*op) || skip_loop(*op) || fold_empty(*op) || fold_splat(*op) || fold(*op);
+      changed |= choose(*op) || skip_loop(*op) || fold_empty(*op) || fold_splat(*op) ||
+                 fold_transpose(*op) || fold(*op);
       op = next;
     }
     return changed;
@@ -199,6 +228,20 @@ class Folder {
   }
 
   // --- Small constants
+
+  // Weights in the order that a kernel wants them: however large, as long as no other op needs
+  // them.
+  bool fold_transpose(Instruction& op) {
+    if (op.code() != OpCode::kTranspose || !is_plain(op.result_type())) return false;
+    const DenseAttr* constant = constant_of(op.operand(0));
+    if (constant == nullptr || constant->is_splat() || op.operand(0).def->uses().size() != 1 ||
+        elements_of(op.result_type()) > kMostMoved) {
+      return false;
+    }
+    auto value = DenseAttr::of(transposed(constant->values, op.i64s(AttrKey::permutation)));
+    replace(op, {insert_constant(std::move(value), op.result_type(), op)});
+    return true;
+  }
 
   bool fold(Instruction& op) {
     if (!is_foldable(op)) return false;

@@ -107,3 +107,13 @@ func.func @empty(%x: tensor<0x4xf32>) -> tensor<0x4xf32> {
   %s = stablehlo.sine %x : tensor<0x4xf32>
   return %s : tensor<0x4xf32>
 }
+
+// A large constant that nothing else uses is transposed once.
+// CHECK-LABEL: func.func @transposed(
+// CHECK-NEXT: %[[C:[0-9]+]] = stablehlo.constant() {value = dense<{{\[\[}}1, 4], [2, 5], [3, 6]]> : s32[3,2]}
+// CHECK-NEXT: stablehlo.return(%[[C]])
+func.func @transposed() -> tensor<3x2xi32> {
+  %c = stablehlo.constant dense<[[1, 2, 3], [4, 5, 6]]> : tensor<2x3xi32>
+  %r = stablehlo.transpose %c, dims = [1, 0] : (tensor<2x3xi32>) -> tensor<3x2xi32>
+  return %r : tensor<3x2xi32>
+}

@@ -7,6 +7,7 @@ TENON_TORCH_FALLBACK=error makes an error of it.
 import collections
 import dataclasses
 import functools
+import math
 import os
 import threading
 from typing import Any
@@ -109,6 +110,8 @@ def _lifted(op, arguments, words):
     as_it_is = op, arguments, words
     if not any(numbers) or sum(numbers) + len(tensors) != len(numbers) or not all(each.dtype.is_floating_point for each in tensors):
         return as_it_is
+    if any(math.isfinite(each) and abs(each) > torch.finfo(tensors[0].dtype).max for each in (*arguments, *rest.values()) if not isinstance(each, torch.Tensor)):
+        return as_it_is  # PyTorch says so, or not, by its own rules.
     shape = torch.broadcast_shapes(*(each.shape for each in tensors))
     writes = op._schema.is_mutable
     if writes and (words["out"] if "out" in words else arguments[0]).shape != shape:
@@ -170,12 +173,12 @@ def dispatch(op, *arguments, **words):
     if op in _NUMBERS:
         function, *given = _lifted(op, arguments, words)
     # A tensor instead of a number would have a say in the result's type.
-    has_numbers = function is not op and op in _NUMBERS
+    numbers = tuple(not isinstance(each, torch.Tensor) for each in (*arguments, *words.values())) if function is not op and op in _NUMBERS else ()
     flat, structure = pytree.tree_flatten(tuple(given))
     generator = next((each for each in flat if isinstance(each, torch.Generator)), None)
     tensors = [each for each in flat if isinstance(each, torch.Tensor)]
     key = (op, structure, tuple(storage.spec_of(each)[:3] + (each.device.type,) if isinstance(each, torch.Tensor) else _hashable(each) for each in flat),
-           torch.get_default_dtype(), has_numbers)
+           torch.get_default_dtype(), numbers)
     with lock:
         kept = _programs.get(key)
         if kept is not None:

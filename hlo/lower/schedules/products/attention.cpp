@@ -168,7 +168,7 @@ class AttentionKernel {
     };
     const ValueId inside =
         is_inside(b_, {{in_keys, keys_, block_.keys}, {in_queries, queries_, block_.queries}});
-    if (b_.kernel().is_constant(inside)) return make().re;
+    if (is_true(b_, inside)) return make().re;
     constexpr double kNone = -std::numeric_limits<double>::infinity();
     return e_.if_else(inside, type_, make, [&] { return e_.constant(type_, kNone); }).re;
   }
@@ -378,10 +378,9 @@ class AttentionKernel {
                                                delinearize(b_, lane[1], column_sizes)));
       };
       const ValueId inside = is_inside(b_, {{row, all, rows}});
-      const Element x =
-          b_.kernel().is_constant(inside)
-              ? load()
-              : e_.if_else(inside, type_, load, [&] { return e_.constant(type_, 0); });
+      const Element x = is_true(b_, inside) ? load() : e_.if_else(inside, type_, load, [&] {
+        return e_.constant(type_, 0);
+      });
       b_.store(x.re, tile, transposed ? Values{lane[1], lane[0]} : lane);
     });
   }

@@ -162,7 +162,7 @@ class ConvolutionProduct final : public TiledProduct {
       return e.convert(e.element(op.operand(side), index), op.operand_type(side).element_type(),
                        type);
     };
-    if (e.b.kernel().is_constant(inside)) return load();
+    if (is_true(e.b, inside)) return load();
     return e.if_else(inside, type, load, [&] { return e.constant(type, 0); });
   }
 
@@ -268,7 +268,7 @@ class ConvolutionProduct final : public TiledProduct {
     const auto load = [&] {
       return e.convert({b.load(line_, index)}, op.operand_type(0).element_type(), type);
     };
-    if (b.kernel().is_constant(inside)) return load();
+    if (is_true(b, inside)) return load();
     return e.if_else(inside, type, load, [&] { return e.constant(type, 0); });
   }
 

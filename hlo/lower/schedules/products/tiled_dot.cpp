@@ -24,7 +24,7 @@ class DotProduct final : public TiledProduct {
       return e.convert(e.element(op.operand(side), index), op.operand_type(side).element_type(),
                        type);
     };
-    if (e.b.kernel().is_constant(inside)) return load();
+    if (is_true(e.b, inside)) return load();
     return e.if_else(inside, type, load, [&] { return e.constant(type, 0); });
   }
 

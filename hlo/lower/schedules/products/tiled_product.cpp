@@ -133,7 +133,7 @@ class ProductKernel {
     for_each_turn([&](const Values& outer, ValueId k) {
       const ValueId present = product_.has_products(b_, batch_, outer);
       const auto add = [&] { add_products(row, column, outer, k, x, y, sums); };
-      b_.kernel().is_constant(present) ? add() : b_.if_then(present, add);
+      is_true(b_, present) ? add() : b_.if_then(present, add);
     });
     for_each_sum([&](const Values& at, ValueId in_row, ValueId in_column) {
       const ValueId m = b_.add(row, in_row);
@@ -144,7 +144,7 @@ class ProductKernel {
         if (tiles_.parts > 1) return e_.store(sum, found_, place_of(part_, m, n));
         const ValueId present = product_.has_result(b_, batch_, m);
         const auto store = [&] { write(m, n, sum); };
-        b_.kernel().is_constant(present) ? store() : b_.if_then(present, store);
+        is_true(b_, present) ? store() : b_.if_then(present, store);
       });
     });
   }
@@ -172,7 +172,7 @@ class ProductKernel {
         write(m, at.back(), {b_.reduce(parts)[0]});
       };
       const ValueId present = product_.has_result(b_, batch_, m);
-      b_.kernel().is_constant(present) ? store() : b_.if_then(present, store);
+      is_true(b_, present) ? store() : b_.if_then(present, store);
     });
   }
 

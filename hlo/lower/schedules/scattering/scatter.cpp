@@ -15,7 +15,7 @@ using kernel::MemoryId;
 size_t at(int64_t d) { return static_cast<size_t>(d); }
 
 void when(Builder& b, ValueId condition, const std::function<void()>& body) {
-  const bool known = b.kernel().is_constant(condition) && b.kernel().value(condition).bits != 0;
+  const bool known = is_true(b, condition);
   if (known) return body();
   b.if_then(condition, body);
 }
