@@ -282,6 +282,26 @@ TEST(OnnxControl, AConditionThatIsKnownTakesOneBranch) {
   EXPECT_EQ(chosen->used_values, std::vector<size_t>{1});
 }
 
+TEST(OnnxControl, ACostlyConditionStaysAndHidesNoConstant) {
+  OnnxNode cumsum = node("CumSum", {"ones", "zero"}, {"sums"}),
+           choose = conditional().graph.nodes[0];
+  choose.inputs = {"last"};
+  OnnxNode cast = with_integer(node("Cast", {"sum"}, {"last"}), "to", 9);
+  OnnxModel model = model_of({cumsum, node("ReduceMax", {"sums"}, {"sum"}), cast, choose,
+                              node("Reshape", {"y", "four"}, {"z"})},
+                             {kX}, {"z"});
+  model.graph.nodes[1].attributes["keepdims"].integer = 0;
+  Literal ones(Shape(ElementType::kS64, {1 << 20}));
+  for (int64_t i = 0; i < ones.element_count(); ++i) ones.set_integer(i, 1);
+  model.graph.initializers = {{"ones", ones},
+                              {"zero", Literal::from_i64s(I64s{0}).reshaped({})},
+                              {"four", Literal::from_i64s(I64s{4})}};
+  const auto imported = import_onnx(model);
+  ASSERT_TRUE(imported) << imported.error().message();
+  EXPECT_EQ(count_ops(*imported->module, OpCode::kIf), 1U);
+  EXPECT_EQ(imported->module->entry()->result_types()[0].to_string(), "f32[4]");
+}
+
 // Adds `x` to the carried value in each iteration; `body` may do more.
 OnnxModel loop_of(std::vector<OnnxNode> body, Names results, Names outputs) {
   OnnxModel inner = model_of(std::move(body), {}, std::move(results));

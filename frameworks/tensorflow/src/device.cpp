@@ -161,7 +161,7 @@ template <class List>
 void own_elements(List& list) {
   if (list.size <= TPU_C_API_MAX_INLINED) return;
   const auto* const shared = list.heap;
-  list.heap = new std::remove_cvref_t<decltype(*list.heap)>[static_cast<size_t>(list.size)];
+  list.heap = new std::remove_reference_t<decltype(*list.heap)>[static_cast<size_t>(list.size)];
   std::copy_n(shared, list.size, list.heap);
 }
 
