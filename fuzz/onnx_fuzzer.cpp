@@ -41,7 +41,7 @@ tenon::hlo::OnnxKnowledge knowledge_of(const tenon::hlo::Module& signature, uint
   tenon::hlo::OnnxKnowledge known;
   const tenon::hlo::Computation& main = *signature.entry();
   for (size_t i = 0; i < main.parameter_count(); ++i) {
-    const tenon::Type& type = main.parameter(i).type();
+    const tenon::hlo::Type& type = main.parameter(i).type();
     tenon::Dims dims = type.dims();
     for (int64_t& size : dims) {
       if (size != tenon::kDynamic) continue;
