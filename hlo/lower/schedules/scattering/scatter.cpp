@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "hlo/lower/elements/index_math.h"
+#include "hlo/lower/kernel_maker.h"
 
 namespace tenon::hlo::lower {
 namespace {
