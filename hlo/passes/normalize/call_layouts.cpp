@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "hlo/lower/foreign_calls.h"
-#include "hlo/passes/normalize/transposes.h"
+#include "hlo/passes/normalize/layouts.h"
 #include "hlo/passes/pass.h"
 
 namespace tenon::hlo {
@@ -75,23 +75,11 @@ bool lay_out(Instruction& op) {
   return true;
 }
 
-bool lay_out_calls_of(Computation& computation) {
-  bool changed = false;
-  for (Instruction* op = computation.first(); op != nullptr;) {
-    Instruction* const next = op->next();
-    for (size_t r = 0; r < op->region_count(); ++r) changed |= lay_out_calls_of(op->region(r));
-    if (op->code() == OpCode::kCustomCall) changed |= lay_out(*op);
-    op = next;
-  }
-  return changed;
-}
-
 }  // namespace
 
 Result<bool> lay_out_calls(Module& module) {
-  bool changed = false;
-  for (const auto& function : module.functions()) changed |= lay_out_calls_of(*function);
-  return changed;
+  return change_ops(
+      module, [](Instruction& op) { return op.code() == OpCode::kCustomCall && lay_out(op); });
 }
 
 }  // namespace tenon::hlo

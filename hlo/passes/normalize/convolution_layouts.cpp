@@ -3,7 +3,7 @@
 // window, and its images in places; gathering tiles from them costs more than a transpose.
 #include <algorithm>
 
-#include "hlo/passes/normalize/transposes.h"
+#include "hlo/passes/normalize/layouts.h"
 #include "hlo/passes/pass.h"
 
 namespace tenon::hlo {
@@ -122,24 +122,12 @@ bool is_plain_convolution(const Instruction& op) {
          op.integer(AttrKey::batch_group_count, 1) == 1;
 }
 
-bool lay_out_convolutions_of(Computation& computation) {
-  bool changed = false;
-  for (Instruction* op = computation.first(); op != nullptr;) {
-    Instruction* const next = op->next();
-    for (size_t r = 0; r < op->region_count(); ++r)
-      changed |= lay_out_convolutions_of(op->region(r));
-    if (is_plain_convolution(*op)) changed |= ConvolutionLayout(*op).run();
-    op = next;
-  }
-  return changed;
-}
-
 }  // namespace
 
 Result<bool> lay_out_convolutions(Module& module) {
-  bool changed = false;
-  for (const auto& function : module.functions()) changed |= lay_out_convolutions_of(*function);
-  return changed;
+  return change_ops(module, [](Instruction& op) {
+    return is_plain_convolution(op) && ConvolutionLayout(op).run();
+  });
 }
 
 }  // namespace tenon::hlo

@@ -2,7 +2,7 @@
 // in a row. In two steps each moves long rows: [O, I*9] to [I*9, O], then [I, 9, O] to [9, I, O].
 #include <algorithm>
 
-#include "hlo/passes/normalize/transposes.h"
+#include "hlo/passes/normalize/layouts.h"
 #include "hlo/passes/pass.h"
 
 namespace tenon::hlo {
@@ -97,24 +97,12 @@ bool split(Instruction& op) {
   return true;
 }
 
-bool split_transposes_of(Computation& computation) {
-  bool changed = false;
-  for (Instruction* op = computation.first(); op != nullptr;) {
-    Instruction* const next = op->next();
-    for (size_t r = 0; op->code() != OpCode::kFusion && r < op->region_count(); ++r)
-      changed |= split_transposes_of(op->region(r));
-    if (op->code() == OpCode::kTranspose) changed |= split(*op);
-    op = next;
-  }
-  return changed;
-}
-
 }  // namespace
 
 Result<bool> split_transposes(Module& module) {
-  bool changed = false;
-  for (const auto& function : module.functions()) changed |= split_transposes_of(*function);
-  return changed;
+  return change_ops(
+      module, [](Instruction& op) { return op.code() == OpCode::kTranspose && split(op); },
+      /*in_fusions=*/false);
 }
 
 }  // namespace tenon::hlo

@@ -3,7 +3,7 @@
 // neighbouring threads diverge; along one that they do not, such as channels, all ask the same.
 #include <algorithm>
 
-#include "hlo/passes/normalize/transposes.h"
+#include "hlo/passes/normalize/layouts.h"
 #include "hlo/passes/pass.h"
 
 namespace tenon::hlo {
@@ -72,23 +72,12 @@ bool move_still_dimension_last(Instruction& op) {
   return true;
 }
 
-bool lay_out_windows_of(Computation& computation) {
-  bool changed = false;
-  for (Instruction* op = computation.first(); op != nullptr;) {
-    Instruction* const next = op->next();
-    for (size_t r = 0; r < op->region_count(); ++r) changed |= lay_out_windows_of(op->region(r));
-    if (op->code() == OpCode::kSelectAndScatter) changed |= move_still_dimension_last(*op);
-    op = next;
-  }
-  return changed;
-}
-
 }  // namespace
 
 Result<bool> lay_out_windows(Module& module) {
-  bool changed = false;
-  for (const auto& function : module.functions()) changed |= lay_out_windows_of(*function);
-  return changed;
+  return change_ops(module, [](Instruction& op) {
+    return op.code() == OpCode::kSelectAndScatter && move_still_dimension_last(op);
+  });
 }
 
 }  // namespace tenon::hlo
