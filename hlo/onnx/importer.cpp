@@ -26,7 +26,9 @@ using AttributeMap = std::map<std::string, OnnxAttribute, std::less<>>;
 class KnownValues {
  public:
   KnownValues(const Module& module, const std::map<size_t, Literal>& given)
-      : evaluator_(module, {.max_work = kMostFoldedWork}), given_(given) {}
+      : evaluator_(module, {.max_work = kMostFoldedWork}),
+        cheap_evaluator_(module),
+        given_(given) {}
 
   void set_main(const Computation& main) {
     for (size_t i = 0; i < main.parameter_count(); ++i)
@@ -56,6 +58,7 @@ class KnownValues {
   bool is_decided(const Instruction& op);
 
   Evaluator evaluator_;
+  Evaluator cheap_evaluator_;
   const std::map<size_t, Literal>& given_;
   std::unordered_map<const Instruction*, size_t> parameters_;
   std::unordered_map<const Instruction*, Results> known_;
@@ -86,8 +89,10 @@ std::optional<KnownValues::Results> KnownValues::compute(const Instruction& op) 
   if (!is_folded(op)) return std::nullopt;
   if (const auto* constant = op.attr<DenseAttr>(AttrKey::value); op.code() == OpCode::kConstant)
     return Results{{constant->expanded()}, {}};
-  // Cheap ops are still computed; costly ones fail again at once.
-  if (!failure_.ok() && work_of(op) > kFewOperations) return std::nullopt;
+  // Cheap ops are still computed, without the budget that is spent.
+  const bool is_spent = !failure_.ok();
+  if (is_spent && (work_of(op) > kFewOperations || op.region_count() != 0)) return std::nullopt;
+  Evaluator& evaluator = is_spent ? cheap_evaluator_ : evaluator_;
   Results made;
   const auto values_of = [&](const Instruction* def) -> const std::vector<Literal>* {
     const auto found = known_.find(def);
@@ -112,8 +117,8 @@ std::optional<KnownValues::Results> KnownValues::compute(const Instruction& op) 
     for (const Literal& literal : *literals) results.push_back(value_of(literal));
     frame.set(each.def, std::move(results));
   }
-  auto results = evaluator_.evaluate(op, operands, frame);
-  evaluator_.forget(op);
+  auto results = evaluator.evaluate(op, operands, frame);
+  evaluator.forget(op);
   if (!results) {
     if (results.error().code() == ErrorCode::kResourceExhausted) failure_ = results.error();
     return std::nullopt;

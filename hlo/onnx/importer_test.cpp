@@ -287,15 +287,16 @@ TEST(OnnxControl, ACostlyConditionStaysAndHidesNoConstant) {
            choose = conditional().graph.nodes[0];
   choose.inputs = {"last"};
   OnnxNode cast = with_integer(node("Cast", {"sum"}, {"last"}), "to", 9);
-  OnnxModel model = model_of({cumsum, node("ReduceMax", {"sums"}, {"sum"}), cast, choose,
-                              node("Reshape", {"y", "four"}, {"z"})},
-                             {kX}, {"z"});
+  OnnxModel model =
+      model_of({cumsum, node("ReduceMax", {"sums"}, {"sum"}), cast, choose,
+                node("Mul", {"two", "two"}, {"four"}), node("Reshape", {"y", "four"}, {"z"})},
+               {kX}, {"z"});
   model.graph.nodes[1].attributes["keepdims"].integer = 0;
   Literal ones(Shape(ElementType::kS64, {1 << 20}));
   for (int64_t i = 0; i < ones.element_count(); ++i) ones.set_integer(i, 1);
   model.graph.initializers = {{"ones", ones},
                               {"zero", Literal::from_i64s(I64s{0}).reshaped({})},
-                              {"four", Literal::from_i64s(I64s{4})}};
+                              {"two", Literal::from_i64s(I64s{2})}};
   const auto imported = import_onnx(model);
   ASSERT_TRUE(imported) << imported.error().message();
   EXPECT_EQ(count_ops(*imported->module, OpCode::kIf), 1U);
