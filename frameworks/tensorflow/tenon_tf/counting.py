@@ -1,4 +1,4 @@
-"""What was compiled, what ran, and what went between TensorFlow and the device."""
+"""Counts of what was compiled and ran, and of what went between TensorFlow and the device."""
 
 import dataclasses
 import threading

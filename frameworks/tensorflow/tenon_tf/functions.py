@@ -42,7 +42,7 @@ class _Bound(dict):
 
 
 def _key_of(leaf: Any) -> Any:
-    """What of an argument decides the program: for tensors their type, for the rest their value."""
+    """The part of an argument that decides the program: of tensors their type, of the rest their value."""
     if isinstance(leaf, _EagerTensor):
         return leaf.dtype.as_datatype_enum, leaf._shape_tuple()
     if isinstance(leaf, (np.ndarray, np.generic, tenon.Array)):
