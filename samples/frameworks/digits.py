@@ -1,4 +1,4 @@
-"""What the four programs share: the images, the first weights, the command line, progress, and the comparison.
+"""Shared by the four programs: the images, the first weights, the command line, progress, and the comparison.
 
 The classifier is the same everywhere: two convolutions of 3 x 3 with 16 and 32 channels, each followed by tanh and an average over
 2 x 2, and a layer of 10 outputs, trained by gradient descent. All of it is smooth, so that rounding stays rounding: with maxima, two

@@ -142,7 +142,7 @@ def _try() -> None:
 
 
 def counts() -> Counts:
-    """What the device did in this process."""
+    """The work of the device in this process."""
     if _registered is None:
         return Counts(0, 0)
     programs, executions = ctypes.c_int64(), ctypes.c_int64()

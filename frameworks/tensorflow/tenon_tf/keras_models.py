@@ -9,7 +9,7 @@ from .functions import Function, function
 
 
 def _steps(model: Any, step: Function) -> Callable:
-    """What Keras calls with an iterator: as many steps as `steps_per_execution` says; the last one's results count."""
+    """The function that Keras calls with an iterator: as many steps as `steps_per_execution` says; the last one's results count."""
 
     def run(iterator: Any) -> Any:
         results = step(_plain(next(iterator)))  # StopIteration ends Keras's epoch.
@@ -25,7 +25,7 @@ def _steps(model: Any, step: Function) -> Callable:
 
 
 def _predictions(step: Function) -> Callable:
-    """What Keras calls with a list of batches."""
+    """The function that Keras calls with a list of batches."""
 
     def run(batches: list) -> Any:
         results = [step(_plain(each)) for each in batches]

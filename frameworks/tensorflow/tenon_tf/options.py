@@ -8,7 +8,7 @@ _WRITE_BACK = ("when_read", "each_call")
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """What `tenon_tf.function(…)` may say beside the function.
+    """Options that `tenon_tf.function(…)` takes beside the function.
 
     Attributes:
         device: a device of Tenon, as `tenon.Client` takes it (TENON_DEVICE, else "cpu").
