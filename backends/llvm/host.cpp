@@ -144,6 +144,9 @@ Result<TargetCpu> target_cpu(std::string triple, std::string cpu, const std::str
   } else {
     found.cpu = cpu.empty() && is_x86 ? "x86-64" : std::move(cpu);
   }
+  // The processors of Linux: an empty list would have neither floats nor a multiplication.
+  const bool is_least = found.cpu.empty() && features.empty();
+  if (llvm::Triple(found.triple).isRISCV64() && is_least) found.features = "+m,+a,+f,+d,+c";
   if (!features.empty()) found.features += (found.features.empty() ? "" : ",") + features;
   std::string error;
   const llvm::Target* const target = llvm::TargetRegistry::lookupTarget(found.triple, error);
@@ -164,10 +167,18 @@ Result<TargetCpu> target_cpu(std::string triple, std::string cpu, const std::str
   }
   const std::unique_ptr<llvm::MCSubtargetInfo> info(
       target->createMCSubtargetInfo(found.triple, found.cpu, found.features));
-  if (is_x86) {
-    const auto has = [&](const char* name) {
-      return info->checkFeatures(fmt::format("+{}", name));
-    };
+  const auto has = [&](const char* name) { return info->checkFeatures(fmt::format("+{}", name)); };
+  // The functions that would be called instead are the compiler's, not those of libc and libm.
+  const llvm::Triple machine(found.triple);
+  if (machine.isRISCV()) {
+    found.vector_bytes = has("v") ? 16 : 4;
+    found.fused = has("f");
+    found.converts_half = has("zfhmin");
+  } else if (machine.isARM() || machine.isThumb()) {
+    found.vector_bytes = has("neon") ? 16 : 4;
+    found.fused = has("vfp4d16sp");
+    found.converts_half = false;
+  } else if (is_x86) {
     found.vector_bytes = vector_bytes_of(has);
     found.fused = has("fma") || has("avx512f");
     found.converts_half = has("f16c") || has("avx512f");

@@ -1,5 +1,5 @@
 // `tenon aot`: compiles a model ahead of time.
-#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -18,6 +18,7 @@
 #include "tools/arguments.h"
 #include "tools/cli.h"
 #include "tools/compile_options.h"
+#include "tools/installation.h"
 
 namespace tenon::tools {
 namespace {
@@ -324,6 +325,9 @@ Result<AotProject> project_of(const AotCommandOptions& options) {
   if (options.bench && !options.calls.empty()) {
     return Error(usage("--bench cannot make custom calls"));
   }
+  if (options.bench && !options.target.triple.empty()) {
+    return Error(usage("--bench runs code of this machine: it excludes --target"));
+  }
   return project;
 }
 
@@ -351,7 +355,39 @@ Result<AotReport> compiled_ahead(const AotCommandOptions& options) {
   return report;
 }
 
+#ifdef TENON_AOT_CROSS
+void run_cross() {}
+#else
+// Becomes the program with every target of LLVM, if there is one: beside this one in a build
+// folder, else in the installation.
+void run_cross() {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path own = fs::read_symlink("/proc/self/exe", error);
+  fs::path program = own.parent_path() / "tenon-aot-cross";
+  if (const auto installed = installation(); installed && !fs::exists(program, error)) {
+    program = installed->chip.parent_path() / "tenon-aot-cross";
+  }
+  const auto line = read_file("/proc/self/cmdline");
+  if (!line || !fs::exists(program, error)) return;
+  std::string words = *line;
+  std::vector<char*> arguments;
+  for (size_t at = 0; at < words.size(); at = words.find('\0', at) + 1) {
+    arguments.push_back(words.data() + at);
+  }
+  arguments.push_back(nullptr);
+  execv(program.c_str(), arguments.data());
+}
+#endif
+
+// Whether LLVM has the target here; input from a pipe can be read once only.
+bool has_target(const AotCommandOptions& options) {
+  const auto backend = cpu::make_aot_backend(options.target);
+  return backend || backend.error().code() != ErrorCode::kUnimplemented;
+}
+
 int aot(const AotCommandOptions& options) {
+  if (!has_target(options)) run_cross();
   auto made = compiled_ahead(options);
   if (!made) return report(made.error());
   if (const Status written = write_files(*made, options.folder); !written.ok()) {

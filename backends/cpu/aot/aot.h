@@ -90,7 +90,7 @@ Result<std::shared_ptr<backend::Backend>> make_aot_backend(const AotTarget& targ
 /// among AotOptions::calls; more constants than an object can hold.
 Result<AotModel> compile_ahead(std::span<const AotFunction> functions, const AotOptions& options);
 
-/// The symbols with a size of an ELF object of 64 bits, the largest first.
+/// The symbols with a size of an ELF object, the largest first.
 Result<std::vector<AotSymbol>> symbols_of(std::string_view object);
 
 /// An archive of one object, with the index that linkers read.

@@ -17,76 +17,88 @@ bool read(std::string_view bytes, uint64_t offset, T& value) {
   return true;
 }
 
+struct Elf32 {
+  using Header = Elf32_Ehdr;
+  using Section = Elf32_Shdr;
+  using Symbol = Elf32_Sym;
+};
+struct Elf64 {
+  using Header = Elf64_Ehdr;
+  using Section = Elf64_Shdr;
+  using Symbol = Elf64_Sym;
+};
+
+// A symbol with its name, and whether other objects see it.
+struct ElfSymbol {
+  AotSymbol row;
+  bool is_exported = false;
+};
+
+template <class Elf>
 class ElfObject {
  public:
   explicit ElfObject(std::string_view bytes) : bytes_(bytes) {}
 
-  Status open() {
-    const bool is_elf =
-        read(bytes_, 0, header_) && std::memcmp(header_.e_ident, ELFMAG, SELFMAG) == 0 &&
-        header_.e_ident[EI_CLASS] == ELFCLASS64 && header_.e_ident[EI_DATA] == ELFDATA2LSB;
-    if (!is_elf) return unimplemented("only ELF objects of 64 bits can be read");
+  Result<std::vector<ElfSymbol>> symbols() {
+    if (!read(bytes_, 0, header_)) return Error(broken());
     for (uint64_t i = 0; i < header_.e_shnum; ++i) {
-      Elf64_Shdr section;
-      if (!read(bytes_, header_.e_shoff + i * sizeof(section), section)) return broken();
+      typename Elf::Section section;
+      if (!read(bytes_, header_.e_shoff + i * sizeof(section), section)) return Error(broken());
       sections_.push_back(section);
     }
-    return {};
-  }
-
-  Result<std::vector<AotSymbol>> symbols() const {
-    std::vector<AotSymbol> found;
-    for (const Elf64_Shdr& table : sections_) {
+    std::vector<ElfSymbol> found;
+    for (const auto& table : sections_) {
       if (table.sh_type != SHT_SYMTAB) continue;
       if (table.sh_link >= sections_.size()) return Error(broken());
-      for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= table.sh_size; at += sizeof(Elf64_Sym)) {
-        Elf64_Sym symbol;
+      for (uint64_t at = 0; at + sizeof(Symbol) <= table.sh_size; at += sizeof(Symbol)) {
+        Symbol symbol;
         if (!read(bytes_, table.sh_offset + at, symbol)) return Error(broken());
-        const auto type = ELF64_ST_TYPE(symbol.st_info);
-        if ((type != STT_FUNC && type != STT_OBJECT) || symbol.st_size == 0) continue;
-        if (symbol.st_shndx >= sections_.size()) continue;
-        const Elf64_Shdr& section = sections_[symbol.st_shndx];
-        AotSymbol row;
-        row.name = text(sections_[table.sh_link], symbol.st_name);
-        if (header_.e_shstrndx < sections_.size()) {
-          row.section = text(sections_[header_.e_shstrndx], section.sh_name);
-        }
-        row.bytes = static_cast<int64_t>(symbol.st_size);
-        row.is_code = type == STT_FUNC;
-        found.push_back(std::move(row));
+        if (symbol.st_shndx == SHN_UNDEF || symbol.st_shndx >= sections_.size()) continue;
+        found.push_back(row_of(symbol, sections_[table.sh_link]));
       }
     }
-    std::ranges::stable_sort(found, std::greater(), &AotSymbol::bytes);
     return found;
   }
 
-  std::vector<std::string> exported() const {
-    std::vector<std::string> names;
-    for (const Elf64_Shdr& table : sections_) {
-      if (table.sh_type != SHT_SYMTAB || table.sh_link >= sections_.size()) continue;
-      for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= table.sh_size; at += sizeof(Elf64_Sym)) {
-        Elf64_Sym symbol;
-        if (!read(bytes_, table.sh_offset + at, symbol)) break;
-        if (ELF64_ST_BIND(symbol.st_info) != STB_GLOBAL || symbol.st_shndx == SHN_UNDEF) continue;
-        names.push_back(text(sections_[table.sh_link], symbol.st_name));
-      }
-    }
-    return names;
-  }
-
  private:
+  using Symbol = typename Elf::Symbol;
+
   static Status broken() { return internal_error("the object is cut off"); }
 
-  std::string text(const Elf64_Shdr& strings, uint64_t at) const {
+  // The names of types and bindings are those of 64 bits: their numbers are the same.
+  ElfSymbol row_of(const Symbol& symbol, const typename Elf::Section& names) const {
+    ElfSymbol found;
+    const auto type = ELF64_ST_TYPE(symbol.st_info);
+    found.is_exported = ELF64_ST_BIND(symbol.st_info) == STB_GLOBAL;
+    found.row.name = text(names, symbol.st_name);
+    if (header_.e_shstrndx < sections_.size()) {
+      found.row.section = text(sections_[header_.e_shstrndx], sections_[symbol.st_shndx].sh_name);
+    }
+    found.row.is_code = type == STT_FUNC;
+    const bool has_size = type == STT_FUNC || type == STT_OBJECT;
+    found.row.bytes = has_size ? static_cast<int64_t>(symbol.st_size) : 0;
+    return found;
+  }
+
+  std::string text(const typename Elf::Section& strings, uint64_t at) const {
     if (at >= strings.sh_size || strings.sh_offset + at >= bytes_.size()) return "";
     const std::string_view rest = bytes_.substr(strings.sh_offset + at, strings.sh_size - at);
     return std::string(rest.substr(0, rest.find('\0')));
   }
 
   std::string_view bytes_;
-  Elf64_Ehdr header_{};
-  std::vector<Elf64_Shdr> sections_;
+  typename Elf::Header header_{};
+  std::vector<typename Elf::Section> sections_;
 };
+
+Result<std::vector<ElfSymbol>> elf_symbols(std::string_view object) {
+  const auto byte = [&](size_t i) { return object.size() > i ? object[i] : '\0'; };
+  if (object.starts_with(ELFMAG) && byte(EI_DATA) == ELFDATA2LSB) {
+    if (byte(EI_CLASS) == ELFCLASS64) return ElfObject<Elf64>(object).symbols();
+    if (byte(EI_CLASS) == ELFCLASS32) return ElfObject<Elf32>(object).symbols();
+  }
+  return unimplemented("only objects in ELF can be read");
+}
 
 std::string big_endian(uint64_t number) {
   std::string bytes;
@@ -106,15 +118,21 @@ std::string member_of(const std::string& name, std::string_view content) {
 }  // namespace
 
 Result<std::vector<AotSymbol>> symbols_of(std::string_view object) {
-  ElfObject elf(object);
-  TENON_TRY(elf.open());
-  return elf.symbols();
+  TENON_ASSIGN(const std::vector<ElfSymbol> symbols, elf_symbols(object));
+  std::vector<AotSymbol> rows;
+  for (const ElfSymbol& each : symbols) {
+    if (each.row.bytes > 0) rows.push_back(each.row);
+  }
+  std::ranges::stable_sort(rows, std::greater(), &AotSymbol::bytes);
+  return rows;
 }
 
 Result<std::string> archive_of(std::string_view object, const std::string& member) {
-  ElfObject elf(object);
-  TENON_TRY(elf.open());
-  const std::vector<std::string> names = elf.exported();
+  TENON_ASSIGN(const std::vector<ElfSymbol> symbols, elf_symbols(object));
+  std::vector<std::string> names;
+  for (const ElfSymbol& each : symbols) {
+    if (each.is_exported) names.push_back(each.row.name);
+  }
   const std::string magic = "!<arch>\n";
   std::string strings;
   for (const std::string& name : names) strings += name + '\0';
