@@ -407,6 +407,29 @@ def test_weights_in_a_file(folder):
     check_run(compile_c(out, out / "model_example.c"), cwd=out)
 
 
+def test_weights_of_two_bytes(folder):
+    """Half of the bytes, and results that differ by the rounding of weights alone."""
+    for kind in ("bf16", "f16"):
+        inner = folder / kind
+        inner.mkdir()
+        _, report = compare(inner, programs.lstm(), f"--weights-type={kind}", tolerance=5e-3)
+        weights = 3 * 120 * 240 * 2
+        expect(weights <= report["constant_bytes"] <= weights + 8192, f"{report['constant_bytes']} bytes of constants")
+        expect(report["functions"][0]["arena_bytes"] < 16384, "the weights are in the arena")
+        equal(sorted(each["shape"] for each in report["constants"] if each["bytes"] > 8192), [f"{kind}[120,240]"] * 3)
+    weights = random.Random(3)
+    text = f"""func.func @main(%x: tensor<20000xf32>) -> tensor<20000xf32> {{
+  %w = stablehlo.constant dense<{programs.dense(weights, 20000, 1)}> : tensor<20000xf32>
+  %0 = stablehlo.add %x, %w : tensor<20000xf32>
+  return %0 : tensor<20000xf32>
+}}
+"""
+    inner = folder / "sum"
+    inner.mkdir()
+    _, report = compare(inner, text, "--weights-type=bf16", tolerance=5e-3)
+    equal([each["shape"] for each in report["constants"]], ["bf16[20000]"])
+
+
 def test_examples(folder):
     for name, text in programs.PROGRAMS:
         inner = folder / name

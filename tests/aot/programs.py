@@ -211,3 +211,7 @@ def lstm(layers: int = 3, units: int = 60, steps: int = 16) -> str:
               f"    stablehlo.return {', '.join(results)} : {types}", "  }",
               f"  return %r#{2 * layers - 1} : {state}", "}"]
     return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(lstm(), end="")

@@ -15,6 +15,7 @@
 #include "hlo/driver/compile.h"
 #include "hlo/passes/normalize/refine_shapes.h"
 #include "tools/aot/report.h"
+#include "tools/aot/weights.h"
 #include "tools/arguments.h"
 #include "tools/cli.h"
 #include "tools/compile_options.h"
@@ -29,6 +30,7 @@ struct AotCommandOptions {
   std::string name;
   std::string library = "static";
   std::string weights = "embedded";
+  std::string weights_type = "f32";
   std::string language = "c";
   std::string optimize = "speed";
   std::string arena = "caller";
@@ -131,6 +133,11 @@ class AotCompilation {
       TENON_ASSIGN(refined, hlo::refine(module, known));
       source = refined.get();
     }
+    if (options_.weights_type != "f32") {
+      if (refined == nullptr) refined = module.clone();
+      TENON_TRY(narrow_weights(*refined, name, *element_type_from_name(options_.weights_type)));
+      source = refined.get();
+    }
     TENON_ASSIGN(hlo::Compilation compilation, hlo::compile(*source, *backend_, target_, compile));
     for (const std::string& each : compilation.warnings) fmt::print(stderr, "warning: {}\n", each);
     function.program = std::move(compilation.compiled.program);
@@ -138,8 +145,8 @@ class AotCompilation {
   }
 
   Result<std::vector<CompiledFunction>> saved(std::string_view bytes) const {
-    if (!options_.entries.empty() || !options_.shapes.empty()) {
-      return invalid_argument("a saved program has one entry and static shapes");
+    if (!options_.entries.empty() || !options_.shapes.empty() || options_.weights_type != "f32") {
+      return invalid_argument("a saved program has one entry, static shapes and its own types");
     }
     TENON_ASSIGN(const program::Program program, program::load_program(bytes));
     TENON_ASSIGN(const hlo::CompileOptions compile, compile_options());
@@ -430,6 +437,11 @@ void add_form_options(CLI::App& command, AotCommandOptions& options) {
       .add_option("--weights", options.weights,
                   "Constants: in the library, or in NAME.weights, which the caller reads or maps")
       ->check(CLI::IsMember({"embedded", "file"}))
+      ->capture_default_str();
+  command
+      .add_option("--weights-type", options.weights_type,
+                  "Type in which large f32 constants are stored")
+      ->check(CLI::IsMember({"f32", "bf16", "f16"}))
       ->capture_default_str();
   command.add_option("--lang", options.language, "Headers: of C, or of C++ too")
       ->check(CLI::IsMember({"c", "c++"}))
