@@ -31,6 +31,7 @@ void add_conform_command(CLI::App& app, int* exit_code);
 void add_conform_checks(CLI::App& conform, int* exit_code);
 void add_replay_command(CLI::App& app, int* exit_code);
 void add_tune_command(CLI::App& app, int* exit_code);
+void add_aot_command(CLI::App& app, int* exit_code);
 void add_new_backend_command(CLI::App& app, int* exit_code);
 
 /// Whether to colour output to `stream`: it is a terminal, and NO_COLOR is not set.

@@ -51,6 +51,7 @@ int run(int argc, char** argv) {
   tenon::tools::add_conform_command(app, &exit_code);
   tenon::tools::add_replay_command(app, &exit_code);
   tenon::tools::add_tune_command(app, &exit_code);
+  tenon::tools::add_aot_command(app, &exit_code);
   tenon::tools::add_new_backend_command(app, &exit_code);
   try {
     app.parse(argc, argv);

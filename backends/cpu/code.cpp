@@ -69,7 +69,15 @@ llvm::Function* make_entry_function(llvm::Module& module, const std::string& sym
   return entry;
 }
 
+namespace {
+constexpr const char* kUnstoppable = "tenon.unstoppable";  // Metadata of a module.
+}
+
+void mark_unstoppable(llvm::Module& module) { module.getOrInsertNamedMetadata(kUnstoppable); }
+
 llvm::Value* emit_poll(llvm::IRBuilderBase& b, llvm::Value* stops) {
+  const llvm::Module& module = *b.GetInsertBlock()->getModule();
+  if (module.getNamedMetadata(kUnstoppable) != nullptr) return b.getTrue();
   llvm::Value* words = b.getInt32(0);
   for (uint64_t i = 0; i < 2; ++i) {
     llvm::Value* const place =
@@ -158,6 +166,11 @@ EmittedKernel emit_contraction_kernel(llvm::Module& module, const ContractionLoo
 
 }  // namespace
 
+CpuKernelCode emit_contraction_code(llvm::Module& module, const ContractionLoops& loops,
+                                    const std::string& name, int64_t vector_bytes) {
+  return emit_contraction_kernel(module, loops, name, vector_bytes).code;
+}
+
 std::string direct_symbol_of(const std::string& contraction) {
   return contraction.substr(0, contraction.size() - kEntrySuffix.size());
 }
@@ -188,6 +201,12 @@ Result<std::vector<std::string>> compile_objects(
 }
 
 kernel::TargetFeatures host_features() {
+  kernel::TargetFeatures form = features_of(codegen::host());
+  form.fma = true;  // Where there is no instruction, fma is a call.
+  return form;
+}
+
+kernel::TargetFeatures features_of(const codegen::TargetCpu& cpu) {
   kernel::TargetFeatures form;
   for (const ElementType type :
        {ElementType::kS8, ElementType::kS16, ElementType::kS64, ElementType::kU8, ElementType::kU16,
@@ -200,8 +219,9 @@ kernel::TargetFeatures host_features() {
     form.atomics.insert(type);
   }
   form.converted.insert(ElementType::kBF16);
-  if (codegen::host().converts_half) form.converted.insert(ElementType::kF16);
+  if (cpu.converts_half) form.converted.insert(ElementType::kF16);
   form.math = true;
+  form.fma = cpu.fused;
   form.tiles = true;
   form.scans = true;
   form.private_memory = true;  // Belongs to a workgroup, whose lanes are one thread.

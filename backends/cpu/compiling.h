@@ -5,10 +5,12 @@
 #include <llvm/IR/Module.h>
 
 #include <functional>
+#include <map>
 #include <memory>
 
 #include "backends/cpu/code.h"
 #include "backends/cpu/contraction/contraction.h"
+#include "backends/llvm/host.h"
 
 namespace tenon::cpu {
 
@@ -36,17 +38,74 @@ void make_entry(llvm::Module& module, llvm::Function* function, size_t buffers,
 /// Emits both functions of a kernel.
 EmittedKernel emit_kernel(llvm::Module& module, const kernel::Kernel& kernel, size_t number,
                           int64_t vector_bytes);
-/// An i1 that is true while neither of the two words at `stops` requests the end of the work.
+/// An i1 that is true while neither of the two words at `stops` requests the end of the work; a
+/// constant in a module of code that nothing stops.
 llvm::Value* emit_poll(llvm::IRBuilderBase& builder, llvm::Value* stops);
+/// States that nothing stops the code of the module.
+void mark_unstoppable(llvm::Module& module);
 
 /// Separate code for a contraction: an object, with a kernel CpuKernelCode::symbol and its direct
 /// function direct_symbol_of(). Some results are cached in the process for equal contractions.
 Result<std::shared_ptr<const CpuCode>> contraction_code(const ContractionLoops& loops);
 std::string direct_symbol_of(const std::string& contraction);
+/// The loops of a library call for which there is such code on `cpu`.
+std::optional<ContractionLoops> contraction_loops_of(const codegen::TargetCpu& cpu,
+                                                     const program::LibraryCall& call,
+                                                     std::span<const Shape> operands,
+                                                     const Shape& result);
 /// Compiles such code without the cache, for vectors of `vector_bytes`; `name` is the kernel's
 /// name.
 Result<CpuCode> compile_contraction(const ContractionLoops& loops, const std::string& name,
                                     int64_t vector_bytes);
+
+/// Emits the function direct_symbol_of(symbol) and the Entry of such code; its objects are in the
+/// module.
+CpuKernelCode emit_contraction_code(llvm::Module& module, const ContractionLoops& loops,
+                                    const std::string& name, int64_t vector_bytes);
+
+/// The target features of a processor; kernels do not use fma where it would be a call.
+kernel::TargetFeatures features_of(const codegen::TargetCpu& cpu);
+
+/// How a whole Program becomes functions of one module (aot/).
+struct SegmentEmission {
+  codegen::TargetCpu cpu;
+  std::string symbol;       ///< The name of its Entry function.
+  size_t first_number = 0;  ///< Numbers its kernels and parts: the module may have other Programs.
+  bool has_tasks = false;   ///< Large kernels are called through kTaskFunction.
+  /// For each constant of the Program, its address; null: in memory, as for compile_segment.
+  std::vector<llvm::Constant*> constants;
+  /// By target: the numbers of the custom calls that the Program may make, in the array of
+  /// ContextSlot::kCalls.
+  std::map<std::string, size_t, std::less<>> calls;
+  /// The contractions that the module has, by name.
+  std::map<std::string, std::shared_ptr<const CpuCode>>* contractions = nullptr;
+};
+
+/// An emitted Program.
+struct EmittedSegment {
+  llvm::Function* function = nullptr;  ///< An Entry.
+  int64_t scratch_bytes = 0;
+  size_t next_number = 0;  ///< The first number of SegmentEmission that is free.
+};
+
+/// The pointers to which `stops` of a function points: the words that stop it; in a Program with
+/// custom calls, also those that they need.
+enum class ContextSlot : uint64_t {
+  kStop,
+  kSecondStop,
+  kCalls,
+  kUser,
+  kStatus,
+  kParallelFor,
+  kPool,
+  kScratch
+};
+inline constexpr size_t kContextSlots = 8;
+
+/// Emits a Program whose kernels are legal for the target into `module`. The functions are those of
+/// compile_segment; each contraction is emitted once per module.
+EmittedSegment emit_segment(llvm::Module& module, const program::Program& program,
+                            const SegmentEmission& emission);
 
 inline constexpr size_t kKernelsAnObject = 8;
 /// Compiles `count` items into objects on several threads, `an_object` items per object; `emit`

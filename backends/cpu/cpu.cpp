@@ -126,7 +126,7 @@ class CpuBackend final : public Backend {
   std::string_view version() const override { return "1"; }
 
   Result<std::vector<DeviceInfo>> devices() override {
-    const codegen::Host& host = codegen::host();
+    const codegen::TargetCpu& host = codegen::host();
     TargetInfo target;
     target.name = host.cpu;
     target.compiler_id = fmt::format("cpu {} llvm {} {} {}", cpu::kCompilerHash,
@@ -155,11 +155,10 @@ class CpuBackend final : public Backend {
   }
 
   Result<LibraryCallPlan> plan(const TargetInfo& target, const LibraryCallSite& site) override {
-    const auto* contraction = std::get_if<program::Contraction>(&site.call);
-    // Without an fma instruction each product would be a call of fmaf.
-    const auto loops = contraction == nullptr || !codegen::host().fused
-                           ? std::nullopt
-                           : cpu::loops_of(*contraction, site.operands, site.results[0]);
+    const auto loops =
+        std::holds_alternative<program::Contraction>(site.call)
+            ? cpu::contraction_loops_of(codegen::host(), site.call, site.operands, site.results[0])
+            : std::nullopt;
     if (!loops) return Backend::plan(target, site);
     LibraryCallPlan plan;
     TENON_ASSIGN(const auto code, cpu::contraction_code(*loops));

@@ -12,6 +12,7 @@
 #include "backends/cpu/segment_plan.h"
 #include "backends/llvm/host.h"
 #include "backends/llvm/operations.h"
+#include "core/base/digest.h"
 
 namespace tenon::cpu {
 namespace {
@@ -21,30 +22,32 @@ using program::Program;
 using program::SequenceId;
 using program::Step;
 
-std::optional<ContractionLoops> loops_of(const Program& program,
+std::optional<ContractionLoops> loops_of(const codegen::TargetCpu& cpu, const Program& program,
                                          const program::LibraryCallStep& call) {
-  const auto* contraction = std::get_if<program::Contraction>(&call.call);
-  // As in CpuBackend::plan: without an fma instruction each product would be a call of fmaf.
-  if (contraction == nullptr || !codegen::host().fused) return std::nullopt;
   const auto shape = [&](BufferId id) {
     return Shape(program.buffer(id).type, program.buffer(id).dims);
   };
+  if (!std::holds_alternative<program::Contraction>(call.call)) return std::nullopt;
   const Shape operands[] = {shape(call.operands[0]), shape(call.operands[1])};
-  return cpu::loops_of(*contraction, operands, shape(call.results[0]));
+  return contraction_loops_of(cpu, call.call, operands, shape(call.results[0]));
 }
 
-Result<SegmentContractions> contractions_of(const Program& program) {
+using MakeContraction =
+    std::function<Result<std::shared_ptr<const CpuCode>>(const ContractionLoops& loops)>;
+
+Result<SegmentContractions> contractions_of(const codegen::TargetCpu& cpu, const Program& program,
+                                            const MakeContraction& make) {
   SegmentContractions found;
   Status outcome;
   program::for_each_step(
       program, {}, [&](const Step&) { return true; },
       [&](const Step& step) {
         const auto* call = std::get_if<program::LibraryCallStep>(&step.action);
-        const auto loops = call == nullptr ? std::nullopt : loops_of(program, *call);
+        const auto loops = call == nullptr ? std::nullopt : loops_of(cpu, program, *call);
         if (!loops || !outcome.ok()) return;
-        auto code = contraction_code(*loops);
+        auto code = make(*loops);
         if (code) {
-          found[call] = {*std::move(code), row_groups_of(*loops, codegen::host().vector_bytes)};
+          found[call] = {*std::move(code), row_groups_of(*loops, cpu.vector_bytes)};
         } else {
           outcome = code.error();
         }
@@ -61,6 +64,12 @@ struct SegmentSource {
   const SegmentContractions& contractions;
   const SegmentPlan& plan;
   const std::vector<CpuKernelCode>& kernels;  ///< Complete for kernels compiled in other modules.
+  const SegmentEmission& emission;
+
+  int64_t vector_bytes() const { return emission.cpu.vector_bytes; }
+  bool has_tasks(const CpuKernelCode& kernel) const {
+    return emission.has_tasks && kernel.workgroups > kernel.grain;
+  }
 };
 
 // The kernels of a module: those compiled in it, and declarations of others.
@@ -95,13 +104,14 @@ class ModuleKernels {
   llvm::Function* make(uint32_t k) {
     const kernel::Kernel& kernel = segment_.program.kernels[k];
     if (!segment_.plan.is_in_place(k)) return declare(kernel, k);
-    const size_t symbol = number_ * segment_.program.kernels.size() + k;
+    const size_t symbol =
+        segment_.emission.first_number + number_ * segment_.program.kernels.size() + k;
     EmittedKernel& emitted =
-        in_place_.emplace(k, emit_kernel(module_, kernel, symbol, codegen::host().vector_bytes))
+        in_place_.emplace(k, emit_kernel(module_, kernel, symbol, segment_.vector_bytes()))
             .first->second;
     if (segment_.plan.is_shared(k)) emitted.function->addFnAttr(llvm::Attribute::NoInline);
     // If a kernel is never split into tasks, nothing outside the module calls its functions.
-    if (emitted.code.workgroups <= emitted.code.grain) {
+    if (!segment_.has_tasks(emitted.code)) {
       module_.getFunction(emitted.code.symbol)->eraseFromParent();
       emitted.function->setLinkage(llvm::GlobalValue::InternalLinkage);
       emitted.function->setVisibility(llvm::GlobalValue::DefaultVisibility);
@@ -118,9 +128,10 @@ class ModuleKernels {
       types.push_back(codegen::type_of(context, kernel.value(each).type));
     }
     types.insert(types.end(), {number, number, pointer, pointer});
-    return llvm::Function::Create(
-        llvm::FunctionType::get(llvm::Type::getVoidTy(context), types, false),
-        llvm::Function::ExternalLinkage, direct_symbol(k), module_);
+    llvm::FunctionCallee known = module_.getOrInsertFunction(
+        direct_symbol(segment_.emission.first_number + k),
+        llvm::FunctionType::get(llvm::Type::getVoidTy(context), types, false));
+    return llvm::cast<llvm::Function>(known.getCallee());
   }
 
   llvm::Module& module_;
@@ -143,7 +154,7 @@ class FunctionEmitter {
   /// Emits the whole segment as a function of type Entry. Returns the bytes of scratch memory that
   /// its calls need.
   int64_t whole() {
-    function_ = make_entry_function(module_, kSegmentSymbol);
+    function_ = make_entry_function(module_, segment_.emission.symbol);
     begin(function_->getArg(0), function_->getArg(4), function_->getArg(5));
     sequence(0);
     end([&](bool) { b_.CreateRetVoid(); });
@@ -186,7 +197,8 @@ class FunctionEmitter {
   llvm::Function* part_function(size_t number) {
     llvm::Type* const types[] = {b_.getPtrTy(), b_.getPtrTy(), b_.getPtrTy()};
     auto* const type = llvm::FunctionType::get(b_.getInt1Ty(), types, false);
-    llvm::FunctionCallee found = module_.getOrInsertFunction(part_symbol(number), type);
+    llvm::FunctionCallee found =
+        module_.getOrInsertFunction(part_symbol(segment_.emission.first_number + number), type);
     auto* const function = llvm::cast<llvm::Function>(found.getCallee());
     function->setDoesNotThrow();
     return function;
@@ -212,8 +224,11 @@ class FunctionEmitter {
         return memory(buffer.index);
       case program::BufferKind::kResult:
         return memory(results + buffer.index);
-      case program::BufferKind::kConstant:
-        return memory(constants + buffer.index);
+      case program::BufferKind::kConstant: {
+        const std::vector<llvm::Constant*>& known = segment_.emission.constants;
+        llvm::Constant* const address = known.empty() ? nullptr : known[buffer.index];
+        return address != nullptr ? address : memory(constants + buffer.index);
+      }
       case program::BufferKind::kTemporary:
         break;
     }
@@ -248,8 +263,9 @@ class FunctionEmitter {
       if (epilogue.empty()) {
         std::visit([&](const auto& action) { emit(action); }, sequence.steps[s].action);
       } else {
-        emit_epilogue_fusion(sequence, std::get<program::LibraryCallStep>(sequence.steps[s].action),
-                             epilogue, fmt::format("tenon_epilogue_{}_{}", id, s));
+        emit_epilogue_fusion(
+            sequence, std::get<program::LibraryCallStep>(sequence.steps[s].action), epilogue,
+            fmt::format("tenon_epilogue_{}_{}", segment_.emission.first_number + id, s));
       }
     }
   }
@@ -277,9 +293,7 @@ class FunctionEmitter {
     code.workgroups = contraction.rows->groups();
     code.grain = grain_of(code.nanoseconds, code.workgroups);
     scratch_bytes_ = std::max(scratch_bytes_, code.scratch_bytes);
-    if (code.workgroups > code.grain) {
-      make_entry(module_, function, buffers.size(), {}, code.symbol);
-    }
+    if (segment_.has_tasks(code)) make_entry(module_, function, buffers.size(), {}, code.symbol);
     run_workgroups(code, function, buffers, {});
   }
 
@@ -317,7 +331,7 @@ class FunctionEmitter {
   void run_workgroups(const CpuKernelCode& kernel, llvm::Function* function,
                       const std::vector<BufferId>& buffers,
                       const std::vector<llvm::Constant*>& scalars) {
-    if (kernel.workgroups > kernel.grain) return run_tasks(kernel, buffers, scalars);
+    if (segment_.has_tasks(kernel)) return run_tasks(kernel, buffers, scalars);
     std::vector<llvm::Value*> arguments;
     for (const BufferId id : buffers) arguments.push_back(pointer(id));
     arguments.insert(arguments.end(), scalars.begin(), scalars.end());
@@ -361,10 +375,27 @@ class FunctionEmitter {
     return b_.CreateAlloca(element, b_.getInt64(std::max<size_t>(count, 1)));
   }
 
+  // A caller may pass the memory of a donated argument as that of a result.
+  bool may_be_one(const program::Copy& copy) const {
+    const program::Buffer& from = program_.buffer(program_.root(copy.source));
+    return from.kind == program::BufferKind::kParameter &&
+           std::ranges::find(program_.donated, from.index) != program_.donated.end();
+  }
+
   void emit(const program::Copy& copy) {
     const int64_t bytes = program_.buffer(copy.destination).bytes();
-    b_.CreateMemCpy(pointer(copy.destination), {}, pointer(copy.source), {},
-                    static_cast<uint64_t>(bytes));
+    llvm::Value* const to = pointer(copy.destination);
+    llvm::Value* const from = pointer(copy.source);
+    llvm::BasicBlock* const after = may_be_one(copy) ? block("copied") : nullptr;
+    if (after != nullptr) {
+      llvm::BasicBlock* const apart = block("apart");
+      b_.CreateCondBr(b_.CreateICmpEQ(to, from), after, apart);
+      b_.SetInsertPoint(apart);
+    }
+    b_.CreateMemCpy(to, {}, from, {}, static_cast<uint64_t>(bytes));
+    if (after == nullptr) return;
+    b_.CreateBr(after);
+    b_.SetInsertPoint(after);
   }
 
   llvm::Value* predicate(BufferId id) {
@@ -419,10 +450,41 @@ class FunctionEmitter {
     scratch_bytes_ = std::max(scratch_bytes_, kernel.scratch_bytes);
     run_workgroups(kernel, contraction_function(found->second), buffers_of(call), {});
   }
-  // Never part of a segment: the host runs it.
-  template <class Action>
-    requires(Action::kOnHost)
-  void emit(const Action&) {}
+
+  llvm::Value* context_slot(ContextSlot slot) {
+    return b_.CreateLoad(b_.getPtrTy(),
+                         b_.CreateConstGEP1_64(b_.getPtrTy(), stops_, static_cast<uint64_t>(slot)));
+  }
+
+  // By a function that the caller gives; never part of a segment for the JIT, where the host runs
+  // it. int (ptr user, ptr operands, ptr results): if that is not 0, it is the outcome of the
+  // whole.
+  void emit(const program::CustomCall& call) {
+    const auto known = segment_.emission.calls.find(call.target);
+    if (known == segment_.emission.calls.end()) return;
+    const auto places = [&](const std::vector<BufferId>& ids) {
+      llvm::Value* const list = array(b_.getPtrTy(), ids.size());
+      for (size_t i = 0; i < ids.size(); ++i) {
+        b_.CreateStore(pointer(ids[i]), b_.CreateConstGEP1_64(b_.getPtrTy(), list, i));
+      }
+      return list;
+    };
+    llvm::Value* const arguments[] = {context_slot(ContextSlot::kUser), places(call.operands),
+                                      places(call.results)};
+    llvm::Value* const function = b_.CreateLoad(
+        b_.getPtrTy(),
+        b_.CreateConstGEP1_64(b_.getPtrTy(), context_slot(ContextSlot::kCalls), known->second));
+    auto* const type = llvm::FunctionType::get(
+        b_.getInt32Ty(), {b_.getPtrTy(), b_.getPtrTy(), b_.getPtrTy()}, false);
+    llvm::Value* const outcome = b_.CreateCall(type, function, arguments);
+    llvm::BasicBlock* const next = block("called");
+    llvm::BasicBlock* const failed = block("failed");
+    b_.CreateCondBr(b_.CreateICmpEQ(outcome, b_.getInt32(0)), next, failed);
+    b_.SetInsertPoint(failed);
+    b_.CreateStore(outcome, context_slot(ContextSlot::kStatus));
+    b_.CreateBr(exit_);
+    b_.SetInsertPoint(next);
+  }
 
   llvm::Module& module_;
   const SegmentSource& segment_;
@@ -484,8 +546,27 @@ Result<std::vector<std::string>> compile_functions(const SegmentSource& segment,
 
 }  // namespace
 
+std::optional<ContractionLoops> contraction_loops_of(const codegen::TargetCpu& cpu,
+                                                     const program::LibraryCall& call,
+                                                     std::span<const Shape> operands,
+                                                     const Shape& result) {
+  const auto* contraction = std::get_if<program::Contraction>(&call);
+  // Without an fma instruction each product would be a call of fmaf.
+  if (contraction == nullptr || !cpu.fused) return std::nullopt;
+  const auto is_soft = [&](const Shape& shape) {
+    return shape.element_type() == ElementType::kF16 && !cpu.converts_half;
+  };
+  if (is_soft(operands[0]) || is_soft(operands[1]) || is_soft(result)) return std::nullopt;
+  return loops_of(*contraction, operands, result);
+}
+
 Result<CpuCode> compile_segment(const Program& program, int64_t threads) {
-  TENON_ASSIGN(const SegmentContractions contractions, contractions_of(program));
+  SegmentEmission emission;
+  emission.cpu = codegen::host();
+  emission.symbol = kSegmentSymbol;
+  emission.has_tasks = true;
+  TENON_ASSIGN(const SegmentContractions contractions,
+               contractions_of(emission.cpu, program, contraction_code));
   std::vector<CpuKernelCode> kernels(program.kernels.size());
   const std::vector<uint32_t> launched = kernels_of(program, contractions);
   for (const uint32_t k : launched) {
@@ -499,7 +580,7 @@ Result<CpuCode> compile_segment(const Program& program, int64_t threads) {
   TENON_ASSIGN(code.objects, compile_objects(apart.size(), [&](llvm::Module& module, size_t i) {
                  const uint32_t k = apart[i];
                  kernels[k] =
-                     emit_kernel(module, program.kernels[k], k, codegen::host().vector_bytes).code;
+                     emit_kernel(module, program.kernels[k], k, emission.cpu.vector_bytes).code;
                }));
   CpuKernelCode segment;
   segment.symbol = kSegmentSymbol;
@@ -507,8 +588,9 @@ Result<CpuCode> compile_segment(const Program& program, int64_t threads) {
   for (const uint32_t k : apart) {
     segment.scratch_bytes = std::max(segment.scratch_bytes, kernels[k].scratch_bytes);
   }
-  TENON_ASSIGN(std::vector<std::string> functions,
-               compile_functions({program, contractions, plan, kernels}, segment.scratch_bytes));
+  TENON_ASSIGN(
+      std::vector<std::string> functions,
+      compile_functions({program, contractions, plan, kernels, emission}, segment.scratch_bytes));
   std::ranges::move(functions, std::back_inserter(code.objects));
   std::set<std::string> distinct;
   for (const auto& [call, contraction] : contractions) {
@@ -517,6 +599,52 @@ Result<CpuCode> compile_segment(const Program& program, int64_t threads) {
   }
   code.kernels.push_back(std::move(segment));
   return code;
+}
+
+EmittedSegment emit_segment(llvm::Module& module, const Program& program,
+                            const SegmentEmission& emission) {
+  const auto make = [&](const ContractionLoops& loops) -> Result<std::shared_ptr<const CpuCode>> {
+    CpuCode code;
+    const std::string name = "tenon_contraction_" + serial::digest_of(save(loops));
+    const auto known = emission.contractions->find(name);
+    if (known != emission.contractions->end()) return known->second;
+    code.kernels = {emit_contraction_code(module, loops, name, emission.cpu.vector_bytes)};
+    module.getFunction(name)->addFnAttr(llvm::Attribute::NoInline);
+    return emission.contractions->emplace(name, std::make_shared<const CpuCode>(std::move(code)))
+        .first->second;
+  };
+  const SegmentContractions contractions = contractions_of(emission.cpu, program, make).value();
+  std::vector<CpuKernelCode> kernels(program.kernels.size());
+  const std::vector<uint32_t> launched = kernels_of(program, contractions);
+  for (const uint32_t k : launched) kernels[k] = describe(program.kernels[k], k);
+  const SegmentPlan plan(program, contractions, kernels, emission.has_tasks ? 2 : 1);
+  EmittedSegment emitted;
+  const auto count = [&](int64_t bytes) {
+    emitted.scratch_bytes = std::max(emitted.scratch_bytes, bytes);
+  };
+  for (const uint32_t k : launched) {
+    if (plan.is_in_place(k)) continue;
+    const EmittedKernel apart = emit_kernel(module, program.kernels[k], emission.first_number + k,
+                                            emission.cpu.vector_bytes);
+    // One call would be reason enough to copy it into a function that is large by itself.
+    apart.function->addFnAttr(llvm::Attribute::NoInline);
+    kernels[k] = apart.code;
+    count(apart.code.scratch_bytes);
+  }
+  const SegmentSource source = {program, contractions, plan, kernels, emission};
+  ModuleKernels in_module(module, source, 0);
+  count(FunctionEmitter(module, source, in_module).whole());
+  for (size_t p = 0; p < plan.parts().size(); ++p) {
+    count(FunctionEmitter(module, source, in_module).part(p));
+    module.getFunction(part_symbol(emission.first_number + p))
+        ->addFnAttr(llvm::Attribute::NoInline);
+  }
+  count(in_module.scratch_bytes());
+  emitted.function = module.getFunction(emission.symbol);
+  emitted.next_number =
+      emission.first_number +
+      std::max({program.kernels.size(), plan.parts().size(), program.sequences.size()});
+  return emitted;
 }
 
 }  // namespace tenon::cpu

@@ -121,7 +121,7 @@ std::unique_ptr<Backend> make_gpu_backend(const std::string& library) {
 }
 
 std::unique_ptr<Backend> make_gpu_sim_backend(const GpuSimConfig& config) {
-  const codegen::Host& host = codegen::host();
+  const codegen::TargetCpu& host = codegen::host();
   std::string compiler = fmt::format("sim-1{}{} {} {} ", config.checks ? " checks" : "",
                                      config.optimized ? " optimized" : "", host.cpu, host.features);
   gpu::SimConfig sim;

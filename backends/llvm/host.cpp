@@ -23,6 +23,7 @@
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
+#include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Support/SmallVectorMemoryBuffer.h>
 #include <llvm/Support/TargetSelect.h>
@@ -90,20 +91,23 @@ void register_analyses(llvm::FunctionAnalysisManager& functions, llvm::TargetMac
                 llvm::ShouldNotRunFunctionPassesAnalysis>(functions);
 }
 
-Host find_host() {
+// The size of a vector register, where has(NAME) tells of features of x86.
+template <class Has>
+int64_t vector_bytes_of(const Has& has) {
+  return has("avx512f") && has("avx512vl") && has("avx512bw") ? 64 : has("avx2") ? 32 : 16;
+}
+
+TargetCpu find_host() {
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
-  Host found;
+  TargetCpu found;
   found.triple = llvm::sys::getProcessTriple();
   found.cpu = llvm::sys::getHostCPUName().str();
   llvm::SubtargetFeatures features;
   const llvm::StringMap<bool> has = llvm::sys::getHostCPUFeatures();
   for (const auto& feature : has) features.AddFeature(feature.first(), feature.second);
   found.features = features.getString();
-  const auto with = [&](const char* name) { return has.lookup(name); };
-  found.vector_bytes = with("avx512f") && with("avx512vl") && with("avx512bw") ? 64
-                       : with("avx2")                                          ? 32
-                                                                               : 16;
+  found.vector_bytes = vector_bytes_of([&](const char* name) { return has.lookup(name); });
   found.fused = has_fma(found.triple, found.features);
   found.converts_half = converts_half(found.triple, found.features);
   return found;
@@ -120,8 +124,65 @@ bool has_any(std::string_view triple, std::string_view features,
 
 }  // namespace
 
-const Host& host() {
-  static const Host found = find_host();
+const TargetCpu& host() {
+  static const TargetCpu found = find_host();
+  return found;
+}
+
+Result<TargetCpu> target_cpu(std::string triple, std::string cpu, const std::string& features) {
+  const TargetCpu& here = host();  // The targets are registered with it.
+  if (triple.empty()) triple = here.triple;
+  TargetCpu found;
+  found.triple = llvm::Triple::normalize(triple);
+  const bool is_x86 = llvm::Triple(found.triple).getArch() == llvm::Triple::x86_64;
+  if (cpu == "native") {
+    if (llvm::Triple(found.triple).getArch() != llvm::Triple(here.triple).getArch()) {
+      return invalid_argument("the processor native is not one of {}", triple);
+    }
+    found.cpu = here.cpu;
+    found.features = here.features;
+  } else {
+    found.cpu = cpu.empty() && is_x86 ? "x86-64" : std::move(cpu);
+  }
+  // The processors of Linux: an empty list would have neither floats nor a multiplication.
+  const bool is_least = found.cpu.empty() && features.empty();
+  if (llvm::Triple(found.triple).isRISCV64() && is_least) found.features = "+m,+a,+f,+d,+c";
+  if (!features.empty()) found.features += (found.features.empty() ? "" : ",") + features;
+  std::string error;
+  const llvm::Target* const target = llvm::TargetRegistry::lookupTarget(found.triple, error);
+  if (target == nullptr) return unimplemented("LLVM has no target {} here", triple);
+  const std::unique_ptr<llvm::MCSubtargetInfo> plain(
+      target->createMCSubtargetInfo(found.triple, "", ""));
+  if (plain == nullptr) return unimplemented("LLVM has no processors of {} here", triple);
+  if (!found.cpu.empty() && !plain->isCPUStringValid(found.cpu)) {
+    return invalid_argument("LLVM knows no processor '{}' of {}", found.cpu, triple);
+  }
+  const llvm::SubtargetFeatures further(features);
+  for (const std::string& each : further.getFeatures()) {
+    const llvm::StringRef name = llvm::SubtargetFeatures::StripFlag(each);
+    if (!llvm::any_of(plain->getAllProcessorFeatures(),
+                      [&](const auto& row) { return name == row.Key; })) {
+      return invalid_argument("LLVM knows no feature '{}' of {}", name.str(), triple);
+    }
+  }
+  const std::unique_ptr<llvm::MCSubtargetInfo> info(
+      target->createMCSubtargetInfo(found.triple, found.cpu, found.features));
+  const auto has = [&](const char* name) { return info->checkFeatures(fmt::format("+{}", name)); };
+  // The functions that would be called instead are the compiler's, not those of libc and libm.
+  const llvm::Triple machine(found.triple);
+  if (machine.isRISCV()) {
+    found.vector_bytes = has("v") ? 16 : 4;
+    found.fused = has("f");
+    found.converts_half = has("zfhmin");
+  } else if (machine.isARM() || machine.isThumb()) {
+    found.vector_bytes = has("neon") ? 16 : 4;
+    found.fused = has("vfp4d16sp");
+    found.converts_half = false;
+  } else if (is_x86) {
+    found.vector_bytes = vector_bytes_of(has);
+    found.fused = has("fma") || has("avx512f");
+    found.converts_half = has("f16c") || has("avx512f");
+  }
   return found;
 }
 
@@ -142,6 +203,21 @@ Result<std::unique_ptr<llvm::TargetMachine>> make_host_machine() {
   return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
       host().triple, host().cpu, host().features, options, llvm::Reloc::PIC_,
       llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, /*JIT=*/true));
+}
+
+Result<std::unique_ptr<llvm::TargetMachine>> make_object_machine(const TargetCpu& cpu) {
+  std::string error;
+  const llvm::Target* const target = llvm::TargetRegistry::lookupTarget(cpu.triple, error);
+  if (target == nullptr) return unimplemented("LLVM has no target {} here", cpu.triple);
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // K8
+  options.FunctionSections = true;
+  options.DataSections = true;
+  const llvm::Triple triple(cpu.triple);
+  if (triple.isRISCV()) options.MCOptions.ABIName = triple.isArch64Bit() ? "lp64d" : "ilp32d";
+  return std::unique_ptr<llvm::TargetMachine>(
+      target->createTargetMachine(cpu.triple, cpu.cpu, cpu.features, options, llvm::Reloc::PIC_,
+                                  std::nullopt, llvm::CodeGenOptLevel::Default));
 }
 
 void set_target(llvm::Module& module, const llvm::TargetMachine& machine) {
@@ -194,7 +270,7 @@ Result<std::string> compile_to_object(llvm::Module& module, llvm::TargetMachine&
   llvm::raw_svector_ostream out(bytes);
   llvm::legacy::PassManager emission;
   if (machine.addPassesToEmitFile(emission, out, nullptr, llvm::CodeGenFileType::ObjectFile)) {
-    return internal_error("LLVM cannot write objects for {}", host().triple);
+    return internal_error("LLVM cannot write objects for {}", module.getTargetTriple());
   }
   emission.run(module);
   std::string object(bytes.begin(), bytes.end());

@@ -1,4 +1,4 @@
-// The machine that runs this process, as an LLVM target, and compilation for it.
+// Machines as LLVM targets, that which runs this process among them, and compilation for them.
 //
 // Thread-safety: all functions may be called from any thread; a module and a machine from one at a
 // time.
@@ -18,19 +18,26 @@ class TargetMachine;
 
 namespace tenon::codegen {
 
-struct Host {
+struct TargetCpu {
   std::string triple;
-  std::string cpu;       ///< "znver4"
-  std::string features;  ///< "+avx2,-avx512f,…"
-  int64_t vector_bytes;  ///< Size of a vector register.
-  bool fused;            ///< fma is an instruction, not a call.
-  bool converts_half;    ///< So are conversions of f16.
+  std::string cpu;            ///< "znver4"
+  std::string features;       ///< "+avx2,-avx512f,…"
+  int64_t vector_bytes = 16;  ///< Size of a vector register.
+  bool fused = true;          ///< fma is an instruction, not a call.
+  bool converts_half = true;  ///< So are conversions of f16.
 };
 
 /// Detected once.
-const Host& host();
+const TargetCpu& host();
 
-/// Whether a machine with these features, as in Host, has an fma instruction. All except x86 do.
+/// The processor `cpu` ("native": this one; "x86-64-v3", "skylake") with the further features of
+/// a list as in TargetCpu. Empty: the triple of this process, or the least processor of the triple.
+/// Errors: kUnimplemented if this LLVM has no such target, kInvalidArgument for a processor or a
+/// feature that it does not know.
+Result<TargetCpu> target_cpu(std::string triple, std::string cpu, const std::string& features);
+
+/// Whether a machine with these features, as in TargetCpu, has an fma instruction. All except x86
+/// do.
 bool has_fma(std::string_view triple, std::string_view features);
 
 /// Whether it has instructions for conversions between f16 and f32. All except x86 do.
@@ -38,6 +45,9 @@ bool converts_half(std::string_view triple, std::string_view features);
 
 /// A machine for one thread. Errors: kUnimplemented if LLVM has no such target.
 Result<std::unique_ptr<llvm::TargetMachine>> make_host_machine();
+
+/// A machine that makes objects for a linker: each function and constant has a section of its own.
+Result<std::unique_ptr<llvm::TargetMachine>> make_object_machine(const TargetCpu& cpu);
 
 /// Sets the module's triple and data layout to those of `machine`.
 void set_target(llvm::Module& module, const llvm::TargetMachine& machine);

@@ -210,4 +210,28 @@ void find_dependencies(Program& program) {
   }
 }
 
+std::vector<uint32_t> parameters_of_results(const Program& program) {
+  std::vector<uint32_t> taken(program.results.size(), kNone);
+  std::vector<bool> donated(program.parameters.size());
+  for (const uint32_t index : program.donated) donated[index] = true;
+  std::vector<int> touched(program.parameters.size());
+  const std::vector<Step>& steps = program.sequences[0].steps;
+  for (const Step& step : steps) {
+    for (const BufferId id : accesses_of(program, step).reads) {
+      const Buffer& buffer = program.buffer(id);
+      if (buffer.kind == BufferKind::kParameter) ++touched[buffer.index];
+    }
+  }
+  for (const Step& step : steps) {
+    const auto* copy = std::get_if<Copy>(&step.action);
+    if (copy == nullptr) break;
+    const Buffer& to = program.buffer(program.root(copy->destination));
+    const Buffer& from = program.buffer(program.root(copy->source));
+    const bool takes = to.kind == BufferKind::kResult && from.kind == BufferKind::kParameter &&
+                       touched[from.index] == 1 && donated[from.index];
+    if (takes) taken[to.index] = from.index;
+  }
+  return taken;
+}
+
 }  // namespace tenon::program

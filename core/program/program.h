@@ -267,6 +267,10 @@ std::vector<std::vector<uint32_t>> dependencies_of(const Program& program,
 /// Sets `depends` of every step.
 void find_dependencies(Program& program);
 
+/// For each result, the donated parameter that one of the first steps copies to it and that no
+/// other step uses, so that both may have one memory; kNone if there is none.
+std::vector<uint32_t> parameters_of_results(const Program& program);
+
 /// OK, or an error: ids out of range, kernels that do not verify or do not fit their buffers,
 /// temporaries outside the block, a launch or copy whose buffers overlap, steps that access the
 /// same memory without depending on each other. Safe on a Program with any content.

@@ -62,32 +62,6 @@ bool is_brief(const CompiledProgram& compiled) {
   return work <= kBrief;
 }
 
-// For each result, the donated parameter that one of the first steps copies to it and that no other
-// step uses.
-std::vector<uint32_t> find_input_output_aliases(const program::Program& program,
-                                                const std::vector<bool>& donated) {
-  std::vector<uint32_t> taken(program.results.size(), program::kNone);
-  std::vector<int> touched(program.parameters.size());
-  const std::vector<program::Step>& steps = program.sequences[0].steps;
-  for (const program::Step& step : steps) {
-    for (const program::BufferId id : program::accesses_of(program, step).reads) {
-      const program::Buffer& buffer = program.buffer(id);
-      if (buffer.kind == program::BufferKind::kParameter) ++touched[buffer.index];
-    }
-  }
-  for (const program::Step& step : steps) {
-    const auto* copy = std::get_if<program::Copy>(&step.action);
-    if (copy == nullptr) break;
-    const program::Buffer& to = program.buffer(program.root(copy->destination));
-    const program::Buffer& from = program.buffer(program.root(copy->source));
-    const bool takes = to.kind == program::BufferKind::kResult &&
-                       from.kind == program::BufferKind::kParameter && touched[from.index] == 1 &&
-                       donated[from.index];
-    if (takes) taken[to.index] = from.index;
-  }
-  return taken;
-}
-
 }  // namespace
 
 struct Executable::Impl : LoadedProgram {
@@ -292,7 +266,7 @@ Result<std::shared_ptr<Executable>> Executable::load(std::shared_ptr<Device> dev
   state->functions = std::move(functions);
   state->donated.resize(state->compiled.program.parameters.size());
   for (const uint32_t index : state->compiled.program.donated) state->donated[index] = true;
-  state->aliased_parameters = find_input_output_aliases(state->compiled.program, state->donated);
+  state->aliased_parameters = program::parameters_of_results(state->compiled.program);
   TENON_TRY(prepare_host_calls(*state));
   TENON_TRY(load_modules(*state));
   TENON_TRY(put_constants(state));

@@ -89,7 +89,7 @@ void expect_right(const Types& types, const Sizes& s, int64_t vector_bytes) {
 
 // With the host's vectors, and with narrower ones that it also supports.
 void expect_right(const Types& types, const Sizes& s) {
-  for (const int64_t bytes : {16, 32, 64}) {
+  for (const int64_t bytes : {4, 16, 32, 64}) {
     SCOPED_TRACE(bytes);
     if (bytes <= codegen::host().vector_bytes) expect_right(types, s, bytes);
   }

@@ -63,10 +63,12 @@ Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes) {
   const ContractionLoop& column = loops.columns.back();
   const ContractionLoop& sum = loops.sums[0];
   const auto bytes = static_cast<int64_t>(storage_bytes(loops.sum));
-  if (is_dot_products(loops)) return of_dot_products(loops, vector_bytes / bytes);
+  // On a machine without vectors an element may be larger than the register.
+  const int64_t lanes = std::max<int64_t>(vector_bytes / bytes, 1);
+  if (is_dot_products(loops)) return of_dot_products(loops, lanes);
   Tiling t;
   const auto ceiling = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(column.extent)));
-  t.width = std::min(vector_bytes / bytes, ceiling);
+  t.width = std::min(lanes, ceiling);
   // With few rows, uses more columns, so that at least eight sums are computed at the same time.
   const int64_t wide = row.extent >= 4 ? 2 : row.extent >= 2 ? 4 : 8;
   t.vectors = std::min(wide, divided(column.extent, t.width));
