@@ -167,7 +167,8 @@ Status check_quantized_contraction(const Instruction& op, const ContractionLabel
                                    const Type& result);
 /// Checks that there are at most two precisions, one per operand.
 Status check_precisions(const Instruction& op, std::string_view label);
-/// Whether elements of the two types are multiplied: floats of any formats are, so are integers.
+/// Whether elements of the two types are multiplied: floats of any formats are, so are integers,
+/// and floats by integers of at most 8 bits.
 bool multiplies(const Type& lhs, const Type& rhs);
 /// Whether the stated element type of `result` can hold products of the operands.
 Status check_product_element(const Instruction& op, std::string_view label, const Type& result);

@@ -9,13 +9,13 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/base/child_process.h"
 #include "core/base/file.h"
 #include "core/program/serial.h"
 #include "hlo/driver/compile.h"
 #include "hlo/passes/normalize/refine_shapes.h"
 #include "tools/aot/report.h"
 #include "tools/aot/weights.h"
+#include "tools/aot/write_files.h"
 #include "tools/arguments.h"
 #include "tools/cli.h"
 #include "tools/compile_options.h"
@@ -23,6 +23,8 @@
 
 namespace tenon::tools {
 namespace {
+
+namespace fs = std::filesystem;
 
 struct AotCommandOptions {
   std::string file;
@@ -249,67 +251,9 @@ Result<cpu::AotModel> compile_model(const std::vector<CompiledFunction>& functio
   return model;
 }
 
-std::string quoted_for_shell(const std::string& word) {
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
-  return text + "'";
-}
-
-// By the C compiler, which finds the linker and the C library.
-Status link_shared(const std::string& object, const std::string& path, const std::string& soname) {
-  TENON_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create("tenon-aot"));
-  const std::string input = folder.file("model.o");
-  TENON_TRY(write_file(input, object));
-  const char* const given = std::getenv("CC");
-  const std::string command =
-      fmt::format("{} -shared -nostartfiles -Wl,--gc-sections -Wl,-soname,{} -o {} {} -lm 2>&1",
-                  given != nullptr && *given != '\0' ? given : "cc", quoted_for_shell(soname),
-                  quoted_for_shell(path), quoted_for_shell(input));
-  FILE* const pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) return failed_precondition("cannot start a C compiler to link {}", path);
-  std::string printed;
-  for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) printed += static_cast<char>(c);
-  const int status = pclose(pipe);
-  if (status == 0) return {};
-  return failed_precondition("cannot link {} by '{}': {}", path, command,
-                             describe_end(status, printed));
-}
-
-Status write_library(const AotReport& report, const std::string& path) {
-  switch (report.project.library) {
-    case AotLibrary::kObject:
-      return write_file(path, report.model.object);
-    case AotLibrary::kStatic: {
-      TENON_ASSIGN(const std::string archive,
-                   cpu::archive_of(report.model.object, report.project.name + ".o"));
-      return write_file(path, archive);
-    }
-    case AotLibrary::kShared:
-      return link_shared(report.model.object, path, report.project.library_file());
-  }
-  return {};
-}
-
-Status write_files(AotReport& report, const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return failed_precondition("cannot make {}: {}", folder, error.message());
-  const auto place = [&](const std::string& name) {
-    return report.files.emplace_back((std::filesystem::path(folder) / name).string());
-  };
-  TENON_TRY(write_library(report, place(report.project.library_file())));
-  if (report.project.weights_bytes > 0) {
-    TENON_TRY(write_file(place(report.project.weights_file()), report.model.weights));
-  }
-  for (const ProjectFile& each : aot_files_of(report.project)) {
-    TENON_TRY(write_file(place(each.path), each.text));
-  }
-  return {};
-}
-
 Result<AotProject> project_of(const AotCommandOptions& options) {
   AotProject project;
-  const std::string stem = std::filesystem::path(options.file).stem().string();
+  const std::string stem = fs::path(options.file).stem().string();
   project.name =
       options.name.empty() ? c_identifier(options.file == "-" ? "model" : stem) : options.name;
   if (c_identifier(project.name) != project.name || project.name.starts_with('_')) {
@@ -368,7 +312,6 @@ void run_cross() {}
 // Becomes the program with every target of LLVM, if there is one: beside this one in a build
 // folder, else in the installation.
 void run_cross() {
-  namespace fs = std::filesystem;
   std::error_code error;
   const fs::path own = fs::read_symlink("/proc/self/exe", error);
   fs::path program = own.parent_path() / "tenon-aot-cross";
@@ -440,8 +383,9 @@ void add_form_options(CLI::App& command, AotCommandOptions& options) {
       ->capture_default_str();
   command
       .add_option("--weights-type", options.weights_type,
-                  "Type in which large f32 constants are stored")
-      ->check(CLI::IsMember({"f32", "bf16", "f16"}))
+                  "Type in which large f32 constants are stored; s8 are integers with a scale for "
+                  "each column")
+      ->check(CLI::IsMember({"f32", "bf16", "f16", "s8"}))
       ->capture_default_str();
   command.add_option("--lang", options.language, "Headers: of C, or of C++ too")
       ->check(CLI::IsMember({"c", "c++"}))
@@ -504,8 +448,8 @@ void add_aot_command(CLI::App& app, int* exit_code) {
   command->add_flag("--json", options->json, "Print the report as JSON");
   command->footer(
       "The report is in bytes. Whatever needs a host is an error that names the op.\n\nExample:\n"
-      "  tenon aot samples/mnist_mlp/program.mlir -o build/mlp --name mlp\n"
-      "  cc build/mlp/mlp_example.c build/mlp/libmlp.a -lm");
+      "  tenon aot samples/digits_inference/program.mlir -o build/digits --name digits\n"
+      "  cc build/digits/digits_example.c build/digits/libdigits.a -lm");
   command->callback([options, exit_code] {
     if (options->target.triple.empty() && options->target.cpu.empty())
       options->target.cpu = "native";

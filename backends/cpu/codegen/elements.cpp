@@ -41,7 +41,9 @@ llvm::Type* memory_type(llvm::LLVMContext& context, ElementType type) {
 std::optional<ElementType> sum_type(ElementType lhs, ElementType rhs, ElementType result) {
   const ElementType all[] = {lhs, rhs, result};
   if (!std::ranges::all_of(all, has_code)) return std::nullopt;
-  if (std::ranges::all_of(all, [](ElementType type) { return is_float(type); })) {
+  // Weights of float products may be stored as short integers, which are exact in f32.
+  const auto is_real = [](ElementType type) { return is_float(type) || bit_width(type) <= 8; };
+  if ((is_float(lhs) || is_float(rhs)) && is_float(result) && is_real(lhs) && is_real(rhs)) {
     const bool wide = std::ranges::find(all, kF64) != std::end(all);
     if (wide && bit_width(result) < 32) return std::nullopt;
     return wide ? kF64 : kF32;
@@ -76,6 +78,9 @@ Value* Elements::widen(Value* x) const {
     return computed_ == kF64 ? b_.CreateFPExt(real, to) : real;
   }
   if (is_float(stored_)) return b_.CreateFPExt(x, to);
+  if (is_float(computed_)) {
+    return is_signed_integer(stored_) ? b_.CreateSIToFP(x, to) : b_.CreateUIToFP(x, to);
+  }
   return is_signed_integer(stored_) ? b_.CreateSExt(x, to) : b_.CreateZExt(x, to);
 }
 

@@ -12,10 +12,10 @@
 
 namespace tenon::cpu {
 
-/// The accumulator type of sums of products: f64 if any of the three types is f64, else f32; for
-/// integers the result's type, widened to at least 32 bits, since they wrap around. Nothing if no
-/// code is generated for the types, and for sums of f64 with a bf16 or f16 result: converted
-/// through f32, they would be rounded twice.
+/// The accumulator type of sums of products: f64 if any of the three types is f64, else f32, also
+/// if one operand is an integer of a byte; for integers alone the result's type, widened to at
+/// least 32 bits, since they wrap around. Nothing if no code is generated for the types, and for
+/// sums of f64 with a bf16 or f16 result: converted through f32, they would be rounded twice.
 std::optional<ElementType> sum_type(ElementType lhs, ElementType rhs, ElementType result);
 
 class Elements {

@@ -101,10 +101,16 @@ class ContractionEmitter {
   void workgroup(Value* place, const std::vector<ContractionLoop>& outer) {
     Value* offsets[] = {number(b_, 0), number(b_, 0), number(b_, 0)};
     Value* group[2] = {};  // Indices of the group of rows and of columns.
-    Value* rest = place;
+    // Machines of 32 bits divide numbers of 64 by calls.
+    int64_t count = 1;
+    for (const ContractionLoop& loop : outer) count *= loop.extent;
+    llvm::Type* const narrow = count <= INT32_MAX ? b_.getInt32Ty() : b_.getInt64Ty();
+    Value* rest = b_.CreateTrunc(place, narrow);
     for (size_t d = outer.size(); d-- > 0;) {
-      Value* const at = d == 0 ? rest : b_.CreateURem(rest, number(b_, outer[d].extent));
-      if (d > 0) rest = b_.CreateUDiv(rest, number(b_, outer[d].extent));
+      Value* const extent = llvm::ConstantInt::get(narrow, static_cast<uint64_t>(outer[d].extent));
+      Value* const index = d == 0 ? rest : b_.CreateURem(rest, extent);
+      if (d > 0) rest = b_.CreateUDiv(rest, extent);
+      Value* const at = b_.CreateZExt(index, b_.getInt64Ty());
       if (d + 2 >= outer.size()) {
         group[d + 2 - outer.size()] = at;
         continue;

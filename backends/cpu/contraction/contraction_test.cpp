@@ -99,7 +99,8 @@ std::vector<Types> all_types() {
   std::vector<Types> list = {{kF32, kF32, kF32},   {kF64, kF64, kF64},   {kBF16, kBF16, kBF16},
                              {kBF16, kBF16, kF32}, {kBF16, kBF16, kF64}, {kF32, kF32, kBF16},
                              {kS32, kS32, kS32},   {kS8, kS8, kS32},     {kU8, kU8, kU32},
-                             {kS64, kS64, kS64},   {kU16, kU16, kU16}};
+                             {kS64, kS64, kS64},   {kU16, kU16, kU16},   {kF32, kS8, kF32},
+                             {kU8, kF32, kF32},    {kBF16, kS8, kBF16},  {kF64, kS8, kF64}};
   if (codegen::host().converts_half) {
     list.push_back({kF16, kF16, kF16});
     list.push_back({kF16, kF16, kF32});
@@ -170,6 +171,7 @@ TEST(Contraction, TypesWithoutCode) {
   EXPECT_FALSE(loops(kS4, kS32));
   EXPECT_FALSE(loops(kS64, kS32));
   EXPECT_FALSE(loops(kS32, kF32));
+  EXPECT_FALSE(loops(kS8, kF32));
   EXPECT_FALSE(loops(kF64, kF16));
   EXPECT_FALSE(loops(kF64, kBF16));
 }

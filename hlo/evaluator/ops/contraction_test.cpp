@@ -60,6 +60,12 @@ TEST(DotGeneral, NarrowFloatsAccumulateInF32) {
   EXPECT_EQ(dot("f8e4m3fn[2]", "[448, 448]", "f8e5m2[2]", "[2, 2]", kVectors, "f32[]"), "1792");
 }
 
+TEST(DotGeneral, WeightsMayBeShortIntegers) {
+  EXPECT_EQ(dot("f32[2]", "[0.5, 2]", "s8[2]", "[-127, 100]", kVectors, "f32[]"), "136.5");
+  EXPECT_EQ(dot("s4[2]", "[-8, 7]", "f32[2]", "[0.5, 0.25]", kVectors, "f32[]"), "-2.25");
+  EXPECT_EQ(dot("bf16[2]", "[1, 1]", "u8[2]", "[255, 3]", kVectors, "bf16[]"), "258");
+}
+
 TEST(DotGeneral, ComplexAndSpecialValues) {
   EXPECT_EQ(dot("c64[1]", "[(1, 2)]", "c64[1]", "[(3, 4)]", kVectors, "c64[]"), "(-5, 10)");
   EXPECT_EQ(dot("f32[2]", "[inf, 1]", "f32[2]", "[0, 1]", kVectors, "f32[]"), "nan");

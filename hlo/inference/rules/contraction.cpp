@@ -104,10 +104,14 @@ Status check_quantized_contraction(const Instruction& op, const ContractionLabel
 }
 
 // In practice, floats of different formats are multiplied (f8 variants), and so are integers.
+// Floats are multiplied by the short integers that quantized weights are stored in.
 bool multiplies(const Type& lhs, const Type& rhs) {
   if (same_element(lhs, rhs) || lhs.is_quantized() || rhs.is_quantized()) return true;
-  const uint8_t element = type_class(lhs);
-  return element == type_class(rhs) && (element == kTypesFloat || element == kTypesInt);
+  const uint8_t classes[] = {type_class(lhs), type_class(rhs)};
+  const auto is_short = [](const Type& type) { return bit_width(type.element_type()) <= 8; };
+  if (classes[0] == kTypesFloat && classes[1] == kTypesInt) return is_short(rhs);
+  if (classes[0] == kTypesInt && classes[1] == kTypesFloat) return is_short(lhs);
+  return classes[0] == classes[1] && (classes[0] == kTypesFloat || classes[0] == kTypesInt);
 }
 
 namespace {

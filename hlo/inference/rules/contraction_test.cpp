@@ -29,6 +29,13 @@ TEST(InferDotGeneral, clauses) {
       {{"outer product", numbers({}), "f32[?,3,4,4,2,5]"},
        {"wider result", [](Draft& d) { d.stated = {"f64[2,3,5]"}; }, "f64[2,3,5]"},
        {"two float types", [](Draft& d) { d.operands[1] = "bf16[4,2,5]"; }, "f32[2,3,5]"},
+       {"stored weights", [](Draft& d) { d.operands[1] = "s8[4,2,5]"; }, "f32[2,3,5]"},
+       {"a product of weights",
+        [](Draft& d) {
+          d.operands = {"s4[?,3,4]", "f32[4,2,5]"};
+          d.stated = {"f32[2,3,5]"};
+        },
+        "f32[2,3,5]"},
        {"C1", numbers({{0}, {}, {2}, {0}}),
         "stablehlo.dot_general: C1: rhs_batching_dimensions has length 0, expected 1"},
        {"C2", numbers({{0}, {1}, {2}, {}}),
@@ -65,6 +72,8 @@ TEST(InferDotGeneral, clauses) {
         "stablehlo.dot_general: C12: result type is f32[2,5,3], expected f32[2,3,5]"},
        {"C13", [](Draft& d) { d.operands[1] = "s32[4,2,5]"; },
         "stablehlo.dot_general: C13: element types differ: f32 and s32"},
+       {"C13 of a predicate", [](Draft& d) { d.operands[1] = "pred[4,2,5]"; },
+        "stablehlo.dot_general: C13: element types differ: f32 and pred"},
        {"C21",
         [&](Draft& d) {
           algorithm(1, 1, 1)(d);
