@@ -183,8 +183,8 @@ def transformer_step():
     return descended(loss), [w, np.random.default_rng(0).integers(0, 1000, (4, 65)).astype(np.int32)]
 
 
-def decode():
-    """One token of a GPT-2 of 4 layers of 768, with a cache of 256 places and 16,384 tokens; batch 1."""
+def decode(layers: int = 4, tokens: int = 16_384):
+    """One token of a GPT-2 of layers of 768, with a cache of 256 places; batch 1."""
     def step(w, cache, token, place):
         x = w["tokens"][token] + w["places"][place]
         after = []
@@ -197,10 +197,10 @@ def decode():
             x = x + jax.nn.gelu(layer_norm(x) @ layer["up"]) @ layer["down"]
             after.append((keys, values))
         return layer_norm(x) @ w["tokens"].T, after
-    layers = [{"qkv": scaled(768, 2304, seed=i), "out": scaled(768, 768, seed=i), "up": scaled(768, 3072, seed=i),
-               "down": scaled(3072, 768, seed=i)} for i in range(4)]
-    w = {"tokens": np.float32(0.1) * numbers(16_384, 768), "places": np.float32(0.1) * numbers(256, 768), "layers": layers}
-    cache = [(numbers(12, 256, 64, seed=i), numbers(12, 256, 64, seed=9 + i)) for i in range(4)]
+    weights = [{"qkv": scaled(768, 2304, seed=i), "out": scaled(768, 768, seed=i), "up": scaled(768, 3072, seed=i),
+                "down": scaled(3072, 768, seed=i)} for i in range(layers)]
+    w = {"tokens": np.float32(0.1) * numbers(tokens, 768), "places": np.float32(0.1) * numbers(256, 768), "layers": weights}
+    cache = [(numbers(12, 256, 64, seed=i), numbers(12, 256, 64, seed=9 + i)) for i in range(layers)]
     return step, [w, cache, np.int32(7), np.int32(100)]
 
 
