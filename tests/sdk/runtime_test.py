@@ -190,6 +190,9 @@ class Tests:
         if self.tenon("devices", "--target", "gpu")[0] != 0:
             status, output = self.tenon("compile", source, "-o", "none.tncp", "--device=gpu")
             expect(status == 1 and "--target-info compiles for a device that is not here" in output, output)
+            self.write("sm.target", re.sub(r"(?m)^compiler .*", "compiler of a GPU elsewhere", target))
+            self.compile(source, "gpu", "--target-info", "sm.target")
+            expect(b".target sm_" in (self.folder / "model.tncp").read_bytes(), "no PTX")
         self.write("wide.target", re.sub(r"(?m)^vector_bytes .*\n", "", self.tenon_does("devices", "--target", "template")) +
                    "# Wider.\nvector_bytes 64\n")
         self.compile(source, "template", "--target-info", "wide.target")
@@ -249,6 +252,10 @@ class Tests:
         self.fails("there is no plug-in /nowhere/libnpu.so", "compile", source, "-o", "x.tncp", "--device=/nowhere/libnpu.so")
         self.fails(r"wrong.target: line 2: 'wings 2' is no member", "compile", source, "-o", "x.tncp", "--device=template",
                    "--target-info=wrong.target")
+        self.write("other.target", "name chip\ncompiler another\n")
+        before = sorted(os.listdir(self.folder))
+        self.fails("other.target: it states the compiler 'another', and that of template here is '", "compile", source, "-o", "x.tncp",
+                   "--device=template", "--target-info=other.target")
         self.fails("none.target", "compile", source, "-o", "x.tncp", "--device=template", "--target-info=none.target")
         self.fails("/nowhere/x.tncp", "compile", source, "-o", "/nowhere/x.tncp", "--device=template")
         self.fails("/proc/x.tncp", "compile", source, "-o", "/proc/x.tncp", "--device=template")

@@ -34,6 +34,20 @@ struct CompileCommandOptions {
   bool json = false;
 };
 
+// An error if the devices that the backend describes here, if any, have another compiler than the
+// target: what this one compiles would not be what that one does (B13), for example code for other
+// instructions of a CPU.
+Status check_compiler(backend::Backend& backend, const backend::TargetInfo& target) {
+  const auto devices = backend.devices();
+  if (!devices || devices->empty()) return {};
+  for (const backend::DeviceInfo& each : *devices) {
+    if (each.target.compiler_id == target.compiler_id) return {};
+  }
+  return failed_precondition("it states the compiler '{}', and that of {} here is '{}'",
+                             target.compiler_id, backend.name(),
+                             devices->front().target.compiler_id);
+}
+
 // The backend, and the target: of the file, or as the backend describes its device.
 Result<ChosenTarget> target_of(const CompileCommandOptions& options) {
   const DeviceOptions device = {options.device, options.device_options.layers, ""};
@@ -48,6 +62,8 @@ Result<ChosenTarget> target_of(const CompileCommandOptions& options) {
   auto target = backend::parse_target(text);
   if (!target) return Error(Status(target.error()).with_context(options.target_info));
   TENON_ASSIGN(const ChosenDevice chosen, choose_device(device));
+  Status same = check_compiler(*chosen.backend, *target);
+  if (!same.ok()) return Error(std::move(same).with_context(options.target_info));
   return ChosenTarget{chosen.backend, *std::move(target)};
 }
 
