@@ -17,6 +17,7 @@ inline constexpr std::string_view kUsageStage = "usage";
 
 /// Adds the subcommands to `app`. Each sets `*exit_code` when it runs.
 void add_run_command(CLI::App& app, int* exit_code);
+void add_compile_command(CLI::App& app, int* exit_code);
 void add_opt_command(CLI::App& app, int* exit_code);
 void add_devices_command(CLI::App& app, int* exit_code);
 void add_ops_command(CLI::App& app, int* exit_code);

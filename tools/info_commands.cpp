@@ -6,6 +6,7 @@
 #include "hlo/onnx/lowering.h"
 #include "hlo/passes/pass.h"
 #include "tools/cli.h"
+#include "tools/device_options.h"
 
 namespace tenon::tools {
 namespace {
@@ -63,6 +64,14 @@ void print_devices(bool json, bool verbose) {
     fmt::print("{:<12} {:<12} {}\n", row.name, row.state, row.description);
     if (verbose) print_indented(row.target);
   }
+}
+
+// The target of a device, as `tenon compile --target-info` reads it.
+int print_target(const std::string& device) {
+  const auto chosen = choose_target({device, "", ""});
+  if (!chosen) return report(chosen.error());
+  fmt::print("{}", backend::to_string(chosen->target));
+  return 0;
 }
 
 void print_ops(bool markdown) {
@@ -124,6 +133,7 @@ void print_onnx_ops() {
 void add_devices_command(CLI::App& app, int* exit_code) {
   auto json = std::make_shared<bool>(false);
   auto verbose = std::make_shared<bool>(false);
+  auto target = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand("devices", "List the devices");
   command->footer("TENON_PLUGIN_PATH lists plug-ins: files and folders, separated by colons.");
   command->add_flag("--json", *json, "Print JSON, including the targets");
@@ -131,7 +141,16 @@ void add_devices_command(CLI::App& app, int* exit_code) {
       "--verbose", *verbose,
       "Print the members of the target of each backend's first device that differ from "
       "their defaults");
-  command->callback([json, verbose, exit_code] {
+  command
+      ->add_option("--target", *target,
+                   "Print the target of one device alone: the file for 'tenon compile "
+                   "--target-info' on a machine without it")
+      ->type_name("DEVICE");
+  command->callback([json, verbose, target, exit_code] {
+    if (!target->empty()) {
+      *exit_code = print_target(*target);
+      return;
+    }
     print_devices(*json, *verbose);
     *exit_code = 0;
   });

@@ -39,6 +39,7 @@ int run(int argc, char** argv) {
   }
   tenon::backend::add_backends(tenon::backend::Registry::instance());
   tenon::tools::add_run_command(app, &exit_code);
+  tenon::tools::add_compile_command(app, &exit_code);
   tenon::tools::add_opt_command(app, &exit_code);
   tenon::tools::add_devices_command(app, &exit_code);
   tenon::tools::add_ops_command(app, &exit_code);

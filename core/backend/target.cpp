@@ -70,6 +70,7 @@ std::string to_string(const TargetInfo& target) {
   form(target.features.private_memory, "private_memory");
   form(target.features.dimensions, "dimensions");
   form(target.features.math, "math");
+  form(!target.features.scratch, "no_scratch");
   text += fmt::format("forms {}\n", fmt::join(forms, " "));
   for (const MathInfo& math : target.math) {
     text += fmt::format("math {} {} {} ulp\n", math.function, tenon::name_of(math.type), math.ulp);
@@ -98,25 +99,183 @@ std::string to_string(const TargetInfo& target) {
   return text;
 }
 
+namespace {
+
+std::string_view stripped(std::string_view part) {
+  const size_t first = part.find_first_not_of(" \t\r");
+  const size_t last = part.find_last_not_of(" \t\r");
+  return first == std::string_view::npos ? std::string_view()
+                                         : part.substr(first, last - first + 1);
+}
+
+// The members of a target from the lines of to_string.
+class TargetParser {
+ public:
+  Result<TargetInfo> run(std::string_view text) {
+    target_.spaces.clear();
+    for (int number = 1; !text.empty(); ++number) {
+      const size_t end = std::min(text.find('\n'), text.size());
+      rest_ = stripped(text.substr(0, end));
+      text.remove_prefix(std::min(end + 1, text.size()));
+      if (rest_.empty() || rest_.starts_with('#')) continue;
+      const std::string_view line = rest_;
+      const std::string_view name = word();
+      if (!member(name) || !rest_.empty()) {
+        return invalid_argument(
+            "line {}: '{}' is no member of a target as 'tenon devices' writes it", number, line);
+      }
+    }
+    if (target_.spaces.empty()) target_.spaces.resize(1);
+    TENON_TRY(check(target_));
+    return std::move(target_);
+  }
+
+ private:
+  // The text up to the next space, with which it is taken.
+  std::string_view word() {
+    const size_t end = std::min(rest_.find(' '), rest_.size());
+    const std::string_view taken = rest_.substr(0, end);
+    rest_ = stripped(rest_.substr(end));
+    return taken;
+  }
+  bool take(std::string_view text) {
+    if (!rest_.starts_with(text)) return false;
+    rest_.remove_prefix(text.size());
+    return true;
+  }
+  template <class Number>
+  bool number(Number& value) {
+    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
+    if (error != std::errc()) return false;
+    rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
+    return true;
+  }
+
+  bool types(kernel::ElementTypes& set) {
+    while (!rest_.empty()) {
+      const auto type = element_type_from_name(word());
+      if (!type) return false;
+      set.insert(*type);
+    }
+    return true;
+  }
+
+  bool forms() {
+    kernel::TargetFeatures& f = target_.features;
+    f.fma = f.dimensions = false;
+    const std::pair<std::string_view, bool*> known[] = {{"as_written", &target_.accepts_all},
+                                                        {"fma", &f.fma},
+                                                        {"tiles", &f.tiles},
+                                                        {"scans", &f.scans},
+                                                        {"private_memory", &f.private_memory},
+                                                        {"dimensions", &f.dimensions},
+                                                        {"math", &f.math}};
+    while (!rest_.empty()) {
+      const std::string_view name = word();
+      const auto* const form =
+          std::ranges::find(known, name, &std::pair<std::string_view, bool*>::first);
+      if (form != std::end(known)) {
+        *form->second = true;
+      } else if (name == "no_scratch") {
+        f.scratch = false;
+      } else {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  bool math() {
+    MathInfo info;
+    info.function = word();
+    const auto type = element_type_from_name(word());
+    if (!type || !number(info.ulp) || !take(" ulp")) return false;
+    info.type = *type;
+    target_.math.push_back(std::move(info));
+    return true;
+  }
+
+  bool space() {
+    SpaceInfo info;
+    if (take("pinned_host")) {
+      info.kind = SpaceKind::kPinnedHost;
+    } else if (!take("device")) {
+      return false;
+    }
+    info.reachable = !take(", out of kernels' reach");
+    info.host_visible = take(", host-visible");
+    if (!take(" ") || !number(info.bytes) || !take(" bytes, aligned to ") ||
+        !number(info.alignment)) {
+      return false;
+    }
+    target_.spaces.push_back(info);
+    return true;
+  }
+
+  bool tuning() {
+    auto values = parse_tuning(rest_);
+    if (!values || values->size() != 1) return false;
+    target_.tuning.push_back(std::move(values->front()));
+    rest_ = {};
+    return true;
+  }
+
+  bool text(std::string& to) {
+    to = std::exchange(rest_, {});
+    return true;
+  }
+
+  bool member(std::string_view name) {
+    if (name == "name") return text(target_.name);
+    if (name == "compiler") return text(target_.compiler_id);
+    if (name == "types") return types(target_.features.computed);
+    if (name == "converts") return types(target_.features.converted);
+    if (name == "atomics") return types(target_.features.atomics);
+    if (name == "flushed") return types(target_.flushed);
+    if (name == "forms") return forms();
+    if (name == "math") return math();
+    if (name == "space") return space();
+    if (name == "tuning") return tuning();
+    if (name == "queues") return number(target_.queues);
+    if (name == "flops") return number(target_.flops);
+    if (name == "bytes_per_second") return number(target_.bytes_per_second);
+    if (name == "launch_seconds") return number(target_.launch_seconds);
+    const std::pair<std::string_view, int64_t*> integers[] = {
+        {"compute_units", &target_.compute_units},
+        {"preferred_lanes", &target_.preferred_lanes},
+        {"most_lanes", &target_.most_lanes},
+        {"vector_bytes", &target_.vector_bytes},
+        {"scratch_bytes", &target_.scratch_bytes},
+        {"private_bytes", &target_.private_bytes},
+        {"most_parameters", &target_.most_parameters},
+        {"largest_buffer", &target_.largest_buffer}};
+    for (const auto& [known, value] : integers) {
+      if (name == known) return number(*value);
+    }
+    return false;
+  }
+
+  TargetInfo target_;
+  std::string_view rest_;
+};
+
+}  // namespace
+
+Result<TargetInfo> parse_target(std::string_view text) { return TargetParser().run(text); }
+
 Result<std::vector<TuningValue>> parse_tuning(std::string_view text) {
   std::vector<TuningValue> values;
-  const auto trimmed = [](std::string_view part) {
-    const size_t first = part.find_first_not_of(" \t\r");
-    const size_t last = part.find_last_not_of(" \t\r");
-    return first == std::string_view::npos ? std::string_view()
-                                           : part.substr(first, last - first + 1);
-  };
   for (int number = 1; !text.empty(); ++number) {
     const size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line =
-        trimmed(text.substr(0, end).substr(0, text.substr(0, end).find('#')));
+        stripped(text.substr(0, end).substr(0, text.substr(0, end).find('#')));
     text.remove_prefix(std::min(end + 1, text.size()));
     if (line.empty()) continue;
     const size_t equals = line.find('=');
     TuningValue value;
-    value.name = trimmed(line.substr(0, equals));
+    value.name = stripped(line.substr(0, equals));
     const std::string_view digits =
-        equals == std::string_view::npos ? std::string_view() : trimmed(line.substr(equals + 1));
+        equals == std::string_view::npos ? std::string_view() : stripped(line.substr(equals + 1));
     const auto [rest, error] =
         std::from_chars(digits.data(), digits.data() + digits.size(), value.value);
     if (value.name.empty() || digits.empty() || error != std::errc() ||

@@ -81,8 +81,10 @@ std::string to_string(const std::vector<TuningValue>& tuning);
 /// a power of two, …
 Status check(const TargetInfo& target);
 
-/// One line for each member that differs from its default; used by `tenon devices --verbose`, and
-/// in the key of cached binaries.
+/// One line for each member that differs from its default; used by `tenon devices --verbose`, in
+/// the key of cached binaries, and as the file of a target (`tenon devices --target`).
 std::string to_string(const TargetInfo& target);
+/// Reads the same lines; '#' begins a line of comment. The target is checked. Errors name the line.
+Result<TargetInfo> parse_target(std::string_view text);
 
 }  // namespace tenon::backend

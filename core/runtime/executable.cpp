@@ -231,6 +231,21 @@ std::vector<bool> find_donated(const LoadedProgram& loaded, const ExecuteOptions
 
 }  // namespace
 
+const program::Step* unanswered_call(const CompiledProgram& compiled, const CustomCalls& calls,
+                                     const HostFunctionTable& functions) {
+  const std::vector<program::Sequence>& sequences = compiled.program.sequences;
+  for (program::SequenceId id = 0; id < sequences.size(); ++id) {
+    if (compiled.plans.contains(id)) continue;
+    for (const program::Step& step : sequences[id].steps) {
+      const auto* call = std::get_if<program::CustomCall>(&step.action);
+      const bool is_answered =
+          call == nullptr || calls.contains(call->target) || functions.contains(call->target);
+      if (!is_answered) return &step;
+    }
+  }
+  return nullptr;
+}
+
 Executable::~Executable() = default;
 Result<std::shared_ptr<Executable>> Executable::reload(std::shared_ptr<Device> device) const {
   return load(std::move(device), state_->compiled, state_->calls, state_->functions);

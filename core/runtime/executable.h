@@ -43,6 +43,12 @@ struct CompiledProgram {
   std::vector<CompiledSegment> segments;
   /// Library calls that the backend takes, by LibraryCallStep::lowered.
   std::map<program::SequenceId, backend::LibraryCallPlan> plans;
+
+  // --- For people
+  /// As the source has them, or "x0", "y0" …; empty, or one for each parameter and result.
+  std::vector<std::string> parameter_names;
+  std::vector<std::string> result_names;
+  std::string made_by;  ///< "tenon 0.1.0"
 };
 
 /// Is told of the steps that executions run, by themselves or within loops and branches, on the
@@ -74,6 +80,11 @@ struct Execution {
 
 /// Functions on Literals by the target names of custom calls. They precede HostFunctions.
 using CustomCalls = std::map<std::string, program::CustomCallHandler>;
+
+/// The first step that calls a function of the host, is not taken by the device, and is answered by
+/// neither table; or null.
+const program::Step* unanswered_call(const CompiledProgram& compiled, const CustomCalls& calls,
+                                     const HostFunctionTable& functions);
 
 class Executable {
  public:

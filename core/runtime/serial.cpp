@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/base/lines.h"
+
 namespace tenon::serial {
 template <>
 inline constexpr uint64_t kEnumEnd<runtime::KernelPlacement> =
@@ -35,7 +37,8 @@ std::string save(const CompiledProgram& compiled, std::string_view compiled_for)
   for (const auto& [lowered, plan] : compiled.plans) plans.push_back({lowered, plan});
   serial::ArchiveWriter writer;
   writer(std::string(compiled_for), compiled.program, compiled.binary, compiled.kernel_placements,
-         compiled.segments, plans);
+         compiled.segments, plans, compiled.parameter_names, compiled.result_names,
+         compiled.made_by);
   return serial::seal(kCompiledProgramFormat, std::move(writer).take());
 }
 
@@ -51,6 +54,8 @@ class CompiledProgramValidator {
       return bad("{} placements of {} kernels", compiled_.kernel_placements.size(),
                  program_.kernels.size());
     }
+    TENON_TRY(names(compiled_.parameter_names, program_.parameters.size()));
+    TENON_TRY(names(compiled_.result_names, program_.results.size()));
     for (const CompiledSegment& each : compiled_.segments) TENON_TRY(segment(each));
     TENON_TRY(apart());
     std::map<program::SequenceId, const program::LibraryCallStep*> calls;
@@ -73,6 +78,11 @@ class CompiledProgramValidator {
   Status bad(fmt::format_string<Args...> format, Args&&... args) const {
     return Status(invalid_argument("compiled program {}: {}", program_.name,
                                    fmt::format(format, std::forward<Args>(args)...)));
+  }
+
+  Status names(const std::vector<std::string>& names, size_t arrays) const {
+    if (names.empty() || names.size() == arrays) return {};
+    return bad("{} names of {} arrays", names.size(), arrays);
   }
 
   Status segment(const CompiledSegment& segment) const {
@@ -162,26 +172,81 @@ Status validate_compiled(const CompiledProgram& compiled) {
   return CompiledProgramValidator(compiled).run();
 }
 
-Result<CompiledProgram> load_compiled_program(std::string_view bytes, std::string_view compiled_for,
-                                              bool damaged_too) {
+namespace {
+
+// A line of a file, which may hold anything, for an error.
+std::string quoted(std::string_view line) {
+  constexpr size_t kMost = 120;
+  return line.size() <= kMost ? fmt::format("'{}'", line)
+                              : fmt::format("'{}…'", line.substr(0, kMost));
+}
+
+// The first line of `from` that `other` lacks, from the given one on.
+std::string_view line_without_equal(const std::vector<std::string>& from,
+                                    const std::vector<std::string>& other, size_t first) {
+  for (size_t i = first; i < from.size(); ++i) {
+    if (std::ranges::find(other, from[i]) == other.end()) return from[i];
+  }
+  return {};
+}
+
+// If `expected` is null, of any target.
+Result<CompiledFile> read(std::string_view bytes, const std::string_view* expected,
+                          bool damaged_too) {
   TENON_ASSIGN(const serial::Unsealed file,
                serial::unseal(bytes, kCompiledProgramFormat, damaged_too));
   serial::ArchiveReader reader(file.payload, file.version);
-  std::string was_for;
-  reader(was_for);
+  CompiledFile made;
+  reader(made.compiled_for);
   TENON_TRY(Status(reader.status()));
-  if (was_for != compiled_for) {
-    return failed_precondition("it was compiled by another compiler or for another target");
-  }
-  CompiledProgram compiled;
+  if (expected != nullptr) TENON_TRY(check_compiled_for(made.compiled_for, *expected));
+  CompiledProgram& compiled = made.compiled;
   std::vector<SavedPlan> plans;
   reader(compiled.program, compiled.binary, compiled.kernel_placements, compiled.segments, plans);
+  if (file.version >= 4) {
+    reader(compiled.parameter_names, compiled.result_names, compiled.made_by);
+  }
   if (reader.ok() && reader.rest() != 0) reader.fail("{} bytes after the program", reader.rest());
   TENON_TRY(Status(reader.status()));
   for (SavedPlan& each : plans) compiled.plans[each.lowered] = std::move(each.plan);
   TENON_TRY(program::validate(compiled.program));
   TENON_TRY(validate_compiled(compiled));
-  return compiled;
+  return made;
+}
+
+}  // namespace
+
+Status check_compiled_for(std::string_view was, std::string_view is) {
+  if (was == is) return {};
+  const std::vector<std::string> before = lines_of(was);
+  const std::vector<std::string> now = lines_of(is);
+  const auto line = [](const std::vector<std::string>& lines, size_t i) {
+    return i < lines.size() ? std::string_view(lines[i]) : std::string_view();
+  };
+  if (line(before, 0) != line(now, 0)) {
+    return failed_precondition("it was compiled for the backend {}, and this is {}",
+                               quoted(line(before, 0)), quoted(line(now, 0)));
+  }
+  if (line(before, 1) != line(now, 1)) {
+    return failed_precondition(
+        "it was compiled by version {} of the backend {}, and this is version {}",
+        quoted(line(before, 1)), line(now, 0), quoted(line(now, 1)));
+  }
+  const std::string_view there = line_without_equal(before, now, 2);
+  const std::string_view here = line_without_equal(now, before, 2);
+  return failed_precondition("it was compiled for another target: {}; this device: {}",
+                             there.empty() ? "without that" : quoted(there),
+                             here.empty() ? "without that" : quoted(here));
+}
+
+Result<CompiledProgram> load_compiled_program(std::string_view bytes, std::string_view compiled_for,
+                                              bool damaged_too) {
+  TENON_ASSIGN(CompiledFile file, read(bytes, &compiled_for, damaged_too));
+  return std::move(file.compiled);
+}
+
+Result<CompiledFile> read_compiled_file(std::string_view bytes) {
+  return read(bytes, nullptr, false);
 }
 
 }  // namespace tenon::runtime

@@ -58,6 +58,55 @@ TEST(CompiledSerial, IsForOneCompilerAndTarget) {
             ErrorCode::kFailedPrecondition);
 }
 
+TEST(CompiledSerial, ErrorsNameWhatDiffers) {
+  const auto error = [](std::string_view was, std::string_view is) {
+    return check_compiled_for(was, is).message();
+  };
+  const std::string here = "chip\n1.2\nname chip\ncompiler c\nvector_bytes 16\n";
+  EXPECT_EQ(error(here, here), "");
+  EXPECT_EQ(error("npu\n1.2\nname chip\n", here),
+            "it was compiled for the backend 'npu', and this is 'chip'");
+  EXPECT_EQ(error("chip\n1.1\nname chip\n", here),
+            "it was compiled by version '1.1' of the backend chip, and this is version '1.2'");
+  EXPECT_EQ(
+      error("chip\n1.2\nname chip\ncompiler c\nvector_bytes 32\n", here),
+      "it was compiled for another target: 'vector_bytes 32'; this device: 'vector_bytes 16'");
+  EXPECT_EQ(error("chip\n1.2\nname chip\ncompiler c\n", here),
+            "it was compiled for another target: without that; this device: 'vector_bytes 16'");
+  EXPECT_EQ(error("", here), "it was compiled for the backend '', and this is 'chip'");
+  EXPECT_EQ(error(std::string(500, 'n'), here),
+            fmt::format("it was compiled for the backend '{}…', and this is 'chip'",
+                        std::string(120, 'n')));
+}
+
+TEST(CompiledSerial, NamesAreKept) {
+  CompiledProgram named = compiled();
+  named.parameter_names = {"x"};
+  named.result_names = {"y"};
+  named.made_by = "tenon 0";
+  const auto read = read_compiled_file(save(named, "here\n1"));
+  ASSERT_TRUE(read) << read.error().to_string();
+  EXPECT_EQ(read->compiled_for, "here\n1");
+  EXPECT_EQ(read->compiled.parameter_names, named.parameter_names);
+  EXPECT_EQ(read->compiled.result_names, named.result_names);
+  EXPECT_EQ(read->compiled.made_by, "tenon 0");
+  named.result_names.push_back("z");
+  EXPECT_EQ(read_compiled_file(save(named, "here")).error().message(),
+            "compiled program p: 2 names of 1 arrays");
+}
+
+// Files of version 3 end before the names.
+TEST(CompiledSerial, OlderVersionsAreRead) {
+  const std::string bytes = save(compiled(), "here");
+  const auto file = serial::unseal(bytes, kCompiledProgramFormat).value();
+  constexpr size_t kNames = 3;  // Three empty lists and texts.
+  const std::string before =
+      serial::seal(kCompiledProgramFormat, file.payload.substr(0, file.payload.size() - kNames), 3);
+  const auto read = load_compiled_program(before, "here");
+  ASSERT_TRUE(read) << read.error().to_string();
+  EXPECT_EQ(save(*read, "here"), bytes);
+}
+
 // Truncated at any byte, or with any byte changed: an error, or a consistent Program.
 TEST(CompiledSerial, DamageIsFound) {
   const std::string bytes = save(compiled(), "here");

@@ -63,18 +63,9 @@ Result<runtime::CustomCalls> host_functions(const program::Program& program) {
 // An error for a custom call that neither the device takes nor the host answers.
 Status check_targets(const runtime::CompiledProgram& compiled, const runtime::CustomCalls& calls,
                      const runtime::HostFunctionTable& functions) {
-  const std::vector<program::Sequence>& sequences = compiled.program.sequences;
-  for (program::SequenceId id = 0; id < sequences.size(); ++id) {
-    if (compiled.plans.contains(id)) continue;
-    for (const program::Step& step : sequences[id].steps) {
-      const auto* call = std::get_if<program::CustomCall>(&step.action);
-      if (call == nullptr || calls.contains(call->target) || functions.contains(call->target)) {
-        continue;
-      }
-      return unanswered(step.label, call->target);
-    }
-  }
-  return {};
+  const program::Step* const step = runtime::unanswered_call(compiled, calls, functions);
+  if (step == nullptr) return {};
+  return unanswered(step->label, std::get<program::CustomCall>(step->action).target);
 }
 
 constexpr int64_t kMostDevices = 1024;
@@ -125,7 +116,8 @@ void add_memory(const runtime::CompiledProgram& from, CompiledModule& compiled) 
 
 // The backend's own id does not cover passes and lowering.
 std::string text_of_compiler(const backend::Backend& backend, const backend::TargetInfo& target) {
-  return fmt::format("{}\n{}", kCompilerHash, runtime::compiled_for(backend, target));
+  return fmt::format("{}compiler's sources {}\n", runtime::compiled_for(backend, target),
+                     kCompilerHash);
 }
 
 class BackendEngine : public Engine {

@@ -218,4 +218,14 @@ Result<std::vector<Literal>> run_on_device(const RunTarget& target, const progra
       .load(target, std::move(compilation), arguments, nullptr, info);
 }
 
+Result<std::vector<Literal>> run_on_device(const RunTarget& target,
+                                           const runtime::CompiledProgram& compiled,
+                                           std::span<const Literal> arguments, const Checks& checks,
+                                           RunInfo* info) {
+  SpareDevices spare(target);
+  const CompileOptions options;  // Of the processes that the program starts.
+  return DeviceRun(checks, options, spare)
+      .load(target, Compilation{compiled, {}, {}, {}}, arguments, nullptr, info);
+}
+
 }  // namespace tenon::hlo

@@ -55,4 +55,11 @@ Result<std::vector<Literal>> run_on_device(const RunTarget& target, const progra
                                            const CompileOptions& options = {},
                                            RunInfo* info = nullptr);
 
+/// The same for what was compiled for the device (core/runtime/serial.h); compiles nothing. `info`
+/// has no placement.
+Result<std::vector<Literal>> run_on_device(const RunTarget& target,
+                                           const runtime::CompiledProgram& compiled,
+                                           std::span<const Literal> arguments, const Checks& checks,
+                                           RunInfo* info = nullptr);
+
 }  // namespace tenon::hlo

@@ -14,7 +14,11 @@ EXPORTED = {"backends/libtenon_cpu.so": "tenon_plugin", "backends/libtenon_gpu.s
             "backends/libtenon_template_c.so": "tenon_plugin", "frameworks/pjrt/libtenon_pjrt.so": "GetPjrtApi",
             "frameworks/onnxruntime/libtenon_ort.so": "CreateEpFactories ReleaseEpFactory",
             "conformance/libtenon_conformance.so": "tenon_suite_case tenon_suite_close tenon_suite_open tenon_suite_run tenon_suite_size "
-                                                   "tenon_suite_write"}
+                                                   "tenon_suite_write",
+            "core/libtenon_runtime.so": "tenon_runtime_close tenon_runtime_device_info tenon_runtime_download tenon_runtime_free "
+                                        "tenon_runtime_load tenon_runtime_load_file tenon_runtime_open tenon_runtime_program_info "
+                                        "tenon_runtime_run tenon_runtime_run_on_device tenon_runtime_unload tenon_runtime_upload "
+                                        "tenon_runtime_version"}
 
 
 def output_of(*command) -> str:

@@ -1,20 +1,15 @@
 // `tenon run`: runs a program on a device.
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <iostream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 
 #include "core/backend/registry/registry.h"
 #include "core/base/file.h"
 #include "core/program/serial.h"
-#include "core/types/npy.h"
+#include "core/runtime/serial.h"
 #include "hlo/driver/run.h"
 #include "hlo/evaluator/checks.h"
 #include "hlo/evaluator/processes/run_parallel.h"
@@ -22,50 +17,13 @@
 #include "tools/arguments.h"
 #include "tools/cli.h"
 #include "tools/compile_options.h"
-#include "tools/device_options.h"
-#include "tools/run/run_times.h"
+#include "tools/run/run_outcome.h"
 
 namespace tenon::tools {
 namespace {
 
 constexpr int64_t kUsualRepeat = 10;
 constexpr int64_t kLongestLimit = 1'000'000'000;
-
-struct RunOptions {
-  std::string file;
-  std::string device;
-  DeviceOptions device_options;
-  std::vector<std::string> args;
-  std::vector<std::string> shapes;
-  std::string out_dir;
-  std::string legalize;
-  std::string entry;
-  bool json = false;
-  bool wide = false;
-  bool split = false;
-  bool quiet = false;
-  bool strict = false;
-  bool time = false;
-  bool steps = false;
-  int64_t repeat = 0;  ///< 0: 10 with --time or --steps, else once.
-  int64_t time_limit =
-      -1;  ///< Milliseconds of an execution; 0: none, -1: that of TENON_TIME_LIMIT.
-  hlo::rewrite::Options rewrites;
-  std::vector<std::string> tuning;
-};
-
-struct RunOutcome {
-  std::vector<Literal> results;
-  std::vector<hlo::CheckFailure> failures;
-  int64_t checks = 0;
-  std::optional<program::StepCounts> steps;  ///< Absent for the evaluator.
-  int64_t folded = 0;                        ///< Ops that were evaluated at compile time.
-  std::string declined;                      ///< A step that the device declined, with the reason.
-  std::vector<std::string> warnings;         ///< Warnings of the compilation.
-  hlo::RunTimes times;
-  std::shared_ptr<StepTimes> step_times;  ///< With --steps.
-  hlo::RunTimes times_of_steps;           ///< Times of the run that measured them.
-};
 
 void set_declined(RunOutcome& outcome, const hlo::RunInfo& info) {
   outcome.times = info.times;
@@ -201,8 +159,20 @@ Result<hlo::CompileOptions> compile_options(const RunOptions& options) {
   return compile;
 }
 
-// Runs a saved Program.
-Result<RunOutcome> run_program(std::string_view bytes, const RunOptions& options) {
+// The values of --arg for a program's parameters, which are parsed as those of a function.
+Result<std::vector<Literal>> arguments_of(const program::Program& program,
+                                          const std::vector<std::string>& specs) {
+  hlo::Module signature;
+  hlo::Computation& entry = signature.add_function("main");
+  for (const program::BufferId id : program.parameters) {
+    const program::Buffer& buffer = program.buffer(id);
+    entry.add_parameter(hlo::Type::tensor(buffer.type, buffer.dims));
+  }
+  return parse_arguments(entry, specs);
+}
+
+// Refuses options that no saved or compiled program has.
+Status check_saved(const RunOptions& options) {
   if (options.device == "reference") {
     return invalid_argument(
         "the reference device evaluates modules; --device=interp runs programs");
@@ -210,21 +180,39 @@ Result<RunOutcome> run_program(std::string_view bytes, const RunOptions& options
   if (!options.entry.empty() || !options.shapes.empty()) {
     return invalid_argument("a saved program has one entry and static shapes");
   }
-  TENON_TRY(check_options(options, false));
+  return check_options(options, false);
+}
+
+// Runs a saved Program.
+Result<RunOutcome> run_program(std::string_view bytes, const RunOptions& options) {
+  TENON_TRY(check_saved(options));
   TENON_ASSIGN(const program::Program program, program::load_program(bytes));
-  // The arguments are parsed as for a function with these parameters.
-  hlo::Module signature;
-  hlo::Computation& entry = signature.add_function("main");
-  for (const program::BufferId id : program.parameters) {
-    const program::Buffer& buffer = program.buffer(id);
-    entry.add_parameter(hlo::Type::tensor(buffer.type, buffer.dims));
-  }
-  TENON_ASSIGN(const GivenArguments given, GivenArguments::read(entry, options.args));
-  TENON_ASSIGN(const std::vector<Literal> arguments, given.complete(entry));
+  TENON_ASSIGN(const std::vector<Literal> arguments, arguments_of(program, options.args));
   TENON_ASSIGN(const hlo::CompileOptions compile, compile_options(options));
   return run_on(options,
                 [&](const hlo::RunTarget& target, const hlo::Checks& checks, hlo::RunInfo& info) {
                   return hlo::run_on_device(target, program, arguments, checks, compile, &info);
+                });
+}
+
+// Runs a file of `tenon compile`, without compiling.
+Result<RunOutcome> run_compiled(std::string_view bytes, const RunOptions& options) {
+  TENON_TRY(check_saved(options));
+  if (options.strict || !options.tuning.empty() || !options.rewrites.disabled.empty()) {
+    return invalid_argument(
+        "the program is compiled already: --strict, --tune and --disable-rule are for 'tenon "
+        "compile'");
+  }
+  TENON_ASSIGN(const runtime::CompiledFile file, runtime::read_compiled_file(bytes));
+  TENON_ASSIGN(const ChosenTarget chosen,
+               choose_target({options.device, options.device_options.layers, options.legalize}));
+  TENON_TRY(runtime::check_compiled_for(file.compiled_for,
+                                        runtime::compiled_for(*chosen.backend, chosen.target)));
+  TENON_ASSIGN(const std::vector<Literal> arguments,
+               arguments_of(file.compiled.program, options.args));
+  return run_on(options,
+                [&](const hlo::RunTarget& target, const hlo::Checks& checks, hlo::RunInfo& info) {
+                  return hlo::run_on_device(target, file.compiled, arguments, checks, &info);
                 });
 }
 
@@ -265,117 +253,12 @@ Result<RunOutcome> run_module(std::unique_ptr<hlo::Module> module, const RunOpti
   return outcome;
 }
 
-// Writes all results or none: first to temporary files, which are then renamed.
-Status write_results(const RunOutcome& outcome, const std::string& directory) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const fs::path staging = fs::path(directory) / fmt::format(".results-{}", getpid());
-  fs::create_directories(staging, error);
-  if (error) return failed_precondition("cannot make {}: {}", directory, error.message());
-  const auto place = [&](size_t i) { return fs::path(directory) / fmt::format("out_{}.npy", i); };
-  Status status;
-  for (size_t i = 0; i < outcome.results.size() && status.ok(); ++i) {
-    status = write_npy((staging / fmt::format("{}", i)).string(), outcome.results[i]);
-    if (status.ok() && fs::is_directory(place(i), error)) {
-      status = failed_precondition("cannot write {}: it is a directory", place(i).string());
-    }
-  }
-  for (size_t i = 0; i < outcome.results.size() && status.ok(); ++i) {
-    fs::rename(staging / fmt::format("{}", i), place(i), error);
-    if (error) {
-      status = failed_precondition("cannot write {}: {}", place(i).string(), error.message());
-    }
-  }
-  std::error_code ignored;
-  fs::remove_all(staging, ignored);
-  return status;
-}
-
-nlohmann::json element_json(const Literal& literal, int64_t index) {
-  const ElementType type = literal.element_type();
-  // JSON has no infinities or NaN: they are strings.
-  const auto real = [](double value) {
-    return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(fmt::format("{}", value));
-  };
-  if (is_pred(type)) return literal.get_integer(index) != 0;
-  if (type == ElementType::kU64) return static_cast<uint64_t>(literal.get_integer(index));
-  if (is_integer(type)) return literal.get_integer(index);
-  if (is_float(type)) return real(literal.get_double(index));
-  const auto value = literal.get_complex(index);
-  return nlohmann::json::array({real(value.real()), real(value.imag())});
-}
-
-nlohmann::json array_json(const Literal& literal, size_t axis, int64_t& next) {
-  const Dims& dims = literal.shape().dims();
-  if (axis == dims.size()) return element_json(literal, next++);
-  nlohmann::json array = nlohmann::json::array();
-  for (int64_t i = 0; i < dims[axis]; ++i) array.push_back(array_json(literal, axis + 1, next));
-  return array;
-}
-
-// Prints where the program ran on standard error, because standard output has only the results.
-void print_placement(const RunOutcome& outcome, const RunOptions& options) {
-  if (!outcome.steps) {
-    fmt::print(stderr, "reference: every op evaluated on the host\n");
-    return;
-  }
-  for (const std::string& each : outcome.warnings) fmt::print(stderr, "warning: {}\n", each);
-  const program::StepCounts& steps = *outcome.steps;
-  fmt::print(stderr, "{}: {} on the device, {} on the host; {} computed at compile time\n",
-             options.device.empty() ? "interp" : options.device, counted(steps.on_device(), "step"),
-             steps.host, counted(outcome.folded, "op"));
-  if (outcome.declined.empty()) return;
-  fmt::print(stderr, "{}, for example {}\n",
-             steps.on_device() == 0 ? "the device declined the whole program"
-                                    : "the device declined steps",
-             outcome.declined);
-}
-
-void print_results(const RunOutcome& outcome, const RunOptions& options) {
-  if (options.json) {
-    nlohmann::json document;
-    document["results"] = nlohmann::json::array();
-    for (const Literal& result : outcome.results) {
-      int64_t next = 0;
-      document["results"].push_back({{"type", std::string(name_of(result.element_type()))},
-                                     {"dims", result.shape().dims()},
-                                     {"value", array_json(result, 0, next)}});
-    }
-    document["checks"] = outcome.checks;
-    if (outcome.steps) {
-      document["steps"] = {{"device", outcome.steps->on_device()},
-                           {"host", outcome.steps->host},
-                           {"folded", outcome.folded}};
-    }
-    if (options.time) document["times"] = times_json(outcome.times);
-    if (options.steps) document["step_times"] = outcome.step_times->to_json(outcome.times_of_steps);
-    document["failures"] = nlohmann::json::array();
-    for (const hlo::CheckFailure& failure : outcome.failures) {
-      document["failures"].push_back(failure.text);
-    }
-    print_json(document, -1);
-    return;
-  }
-  if (!options.out_dir.empty()) {
-    fmt::print("{} results written to {}\n", outcome.results.size(), options.out_dir);
-  } else if (!options.quiet) {
-    for (size_t i = 0; i < outcome.results.size(); ++i) {
-      fmt::print("{}: {} = {}\n", i, outcome.results[i].shape().to_string(),
-                 outcome.results[i].to_string());
-    }
-  }
-  if (outcome.checks != 0) {
-    fmt::print("{} checks, {} failed\n", outcome.checks, outcome.failures.size());
-  }
-  if (!options.quiet) print_placement(outcome, options);
-  if (options.time) print_times(outcome.times);
-  if (options.steps) outcome.step_times->print(outcome.times_of_steps);
-}
-
 Result<RunOutcome> run_bytes(std::string_view bytes, const std::string& name,
                              const RunOptions& options) {
-  if (bytes.starts_with(program::kProgramFormat.letters)) {
-    Result<RunOutcome> outcome = run_program(bytes, options);
+  const bool compiled = bytes.starts_with(runtime::kCompiledProgramFormat.letters);
+  if (compiled || bytes.starts_with(program::kProgramFormat.letters)) {
+    Result<RunOutcome> outcome =
+        compiled ? run_compiled(bytes, options) : run_program(bytes, options);
     if (!outcome) return Error(std::move(outcome).error().with_context(name));
     return outcome;
   }
@@ -474,13 +357,13 @@ void add_run_command(CLI::App& app, int* exit_code) {
   command
       ->add_option(
           "FILE", options->file,
-          "StableHLO text, portable artifact, HLO proto, ONNX model or saved program; '-' is "
-          "standard input")
+          "StableHLO text, portable artifact, HLO proto, ONNX model, saved program or compiled "
+          "program (tenon compile); '-' is standard input")
       ->required();
   command->add_option(
       "--device", options->device,
       "Device to run on: a backend's NAME or NAME:NUMBER, or the path of a plug-in (default: "
-      "reference; for a saved program interp)");
+      "reference; for a saved or compiled program interp)");
   command
       ->add_option("--arg", options->args,
                    "Argument N: N=@FILE.npy, N=VALUE (every element) or N=random[:SEED]")

@@ -1,4 +1,5 @@
-// tools/run/: `tenon run`: runs a program, and times its executions and each of its steps.
+// tools/run/: `tenon run` and `tenon compile`: compile a program for a device, run it, time its
+// executions and each of its steps.
 #pragma once
 
 #include <cstdint>
