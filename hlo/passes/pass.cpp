@@ -41,8 +41,8 @@ constexpr Pass kPasses[] = {
      "Gradients of pools are computed with a dimension last along which no window moves.",
      plain<lay_out_windows>},
     {"convolution-layouts",
-     "Filters end in their outputs, and arrays of few places in their features.",
-     plain<lay_out_convolutions>},
+     "Filters end in their outputs, and arrays in their features, of few places or throughout.",
+     lay_out_convolutions},
     {"recognize-idioms",
      "Ops that are an idiom together become a composite, where the target takes it (`tenon "
      "idioms`).",
