@@ -81,6 +81,9 @@ Result<bool> lay_out_windows(Module& module);
 /// that end in few places into one that ends in features, by transposes; with wide tiles all arrays
 /// of many elements, and the ops between them.
 Result<bool> lay_out_convolutions(Module& module, const PassOptions& options = {});
+/// Brings constant right factors of products into an order that ends in columns, by transposes,
+/// which constant folding computes. With wide tiles.
+Result<bool> lay_out_factors(Module& module, const PassOptions& options = {});
 /// Makes two transposes of one whose rows are short in the operand or in the result, so that each
 /// moves long rows. Within fusions transposes stay.
 Result<bool> split_transposes(Module& module);

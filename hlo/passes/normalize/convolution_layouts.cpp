@@ -53,11 +53,15 @@ class ConvolutionLayout {
   }
 
  private:
+  // A filter that ends in the window, or in inputs (the gradient by an input).
   bool wants_filter() const {
     const Value filter = op_.operand(1);
     const int64_t window = product_of(filter, dims_.kernel_spatial);
-    return std::ranges::find(dims_.kernel_spatial, last_of(filter)) != dims_.kernel_spatial.end() &&
-           window > 1 && window <= kLargestWindow &&
+    const bool ends_in_window =
+        std::ranges::find(dims_.kernel_spatial, last_of(filter)) != dims_.kernel_spatial.end();
+    const bool ends_in_inputs =
+        is_wide_ && !is_grouped_ && dims_.kernel_input_feature == last_of(filter);
+    return (ends_in_window || ends_in_inputs) && window > 1 && window <= kLargestWindow &&
            size_of(filter, dims_.kernel_output_feature) >= kVectorRow &&
            (is_grouped_ || element_count(filter.type().dims()) >= kLeastMoved);
   }

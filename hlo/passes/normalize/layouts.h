@@ -1,6 +1,7 @@
 // Orders of dimensions, and a walk over ops, for the passes on layouts.
 #pragma once
 
+#include <algorithm>
 #include <set>
 
 #include "hlo/builder/builder.h"

@@ -283,6 +283,74 @@ TEST(FeaturesLast, WindowsOfOnePlaceThatMoveAreProducts) {
   EXPECT_TRUE(changes_no_bit(**before, as_product, text, 13));
 }
 
+// --- Constant factors of products
+
+std::string product_of_constant(const std::string& x, const std::string& outputs,
+                                const std::string& weights) {
+  return fmt::format(R"(func.func @main(%in: tensor<{0}x12xf32>) -> tensor<{0}x{1}xf32> {{
+  %x = stablehlo.round_nearest_even %in : tensor<{0}x12xf32>
+  %w = stablehlo.constant {2} : tensor<{1}x12xf32>
+  %r = stablehlo.dot_general %x, %w, contracting_dims = [1] x [1] : (tensor<{0}x12xf32>, tensor<{1}x12xf32>) -> tensor<{0}x{1}xf32>
+  return %r : tensor<{0}x{1}xf32>
+}})",
+                     x, outputs, weights);
+}
+
+Result<bool> lay_out_wide_factors(Module& module) {
+  PassOptions options;
+  options.cost.wide_tiles = true;
+  return lay_out_factors(module, options);
+}
+
+bool turns(const std::string& text) {
+  const auto before = import_module(text, "t");
+  EXPECT_TRUE(before) << before.error().to_string();
+  return before && changes_no_bit(**before, lay_out_wide_factors, text, 17);
+}
+
+// So many rows of twelve different numbers.
+std::string dense(int64_t rows) {
+  std::string all = "dense<[";
+  for (int64_t r = 0; r < rows; ++r) {
+    all += r == 0 ? "[" : ", [";
+    for (int64_t k = 0; k < 12; ++k) all += fmt::format("{}{}", k == 0 ? "" : ", ", r % 5 + k);
+    all += "]";
+  }
+  return all + "]>";
+}
+
+TEST(FactorLayouts, ConstantsEndInColumns) {
+  EXPECT_TRUE(turns(product_of_constant("16", "96", dense(96))));
+  EXPECT_FALSE(turns(product_of_constant("1", "96", dense(96)))) << "one row";
+  EXPECT_FALSE(turns(product_of_constant("16", "8", dense(8)))) << "few elements";
+  EXPECT_FALSE(turns(product_of_constant("16", "96", "dense<2.0>"))) << "all the same";
+  // Constant folding, which the driver runs next, leaves no transpose.
+  auto module = import_module(product_of_constant("16", "96", dense(96)), "t");
+  ASSERT_TRUE(module && lay_out_wide_factors(**module) && fold_constants(**module) &&
+              eliminate_dead(**module));
+  for (const Instruction& op : *(*module)->entry()) {
+    EXPECT_NE(op.code(), OpCode::kTranspose);
+    if (op.code() == OpCode::kDotGeneral) EXPECT_EQ(op.operand_type(1).dims(), Dims({12, 96}));
+  }
+}
+
+TEST(FactorLayouts, StayWhereTilesAreNotWide) {
+  auto module = import_module(product_of_constant("16", "96", dense(96)), "t");
+  const auto changed = lay_out_factors(**module);
+  EXPECT_TRUE(changed && !*changed);
+}
+
+// The gradient by an input has the filter with inputs and outputs in each other's place.
+TEST(FeaturesLast, FiltersThatEndInInputsAreTransposed) {
+  const std::string text =
+      R"(func.func @main(%x: tensor<1x8x8x32xf32>, %w: tensor<3x3x32x32xf32>) -> tensor<1x8x8x32xf32> {
+  %r = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, o, i]->[b, 0, 1, f], window = {pad = [[1, 1], [1, 1]], reverse = [1, 1]}
+      {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x8x8x32xf32>, tensor<3x3x32x32xf32>) -> tensor<1x8x8x32xf32>
+  return %r : tensor<1x8x8x32xf32>
+})";
+  EXPECT_EQ(transposes_left(text), 1);
+}
+
 bool splits(const std::string& from, const std::string& to, const std::string& order) {
   const std::string text = fmt::format(R"(func.func @main(%x: tensor<{0}xf32>) -> tensor<{1}xf32> {{
   %r = stablehlo.transpose %x, dims = [{2}] : (tensor<{0}xf32>) -> tensor<{1}xf32>
