@@ -350,6 +350,18 @@ TEST(Cpu, ContractStatements) {
   expect_interpreters_bits(cases);
 }
 
+// The processor does not fetch lines ahead that lie far apart.
+TEST(Cpu, ContractStatementsFetchLinesAhead) {
+  const auto fetches = [](const std::string& factors, const std::string& sums) {
+    const Case c =
+        contract_case(factors, sums, fmt::format("scratch %c : {}[32,64]", sums), "32,24", "");
+    const Kernel legal = kernel::legalize(c.kernel, host_features()).value();
+    return ir_of(with_native_tiles(legal, 16)).find("@llvm.prefetch") != std::string::npos;
+  };
+  EXPECT_TRUE(fetches("f32", "f32"));
+  EXPECT_FALSE(fetches("s8", "s32")) << "64 bytes apart";
+}
+
 // A `contract` statement becomes loops if its sums cannot be kept in registers: narrow floats, a
 // part of a tile, columns that are not adjacent.
 TEST(Cpu, ContractStatementsAsLoops) {

@@ -45,6 +45,8 @@ lower::CostModel cost_model_of(const backend::TargetInfo& target) {
   cost.lanes = std::min(cost.lanes, cost.most_lanes);
   cost.lane_private_bytes = target.private_bytes;
   cost.scans = target.features.scans;
+  const bool has_tiles = target.accepts_all || target.features.tiles;
+  cost.wide_tiles = has_tiles && target.vector_bytes >= cost.wide_register;
   // Buffers of a kernel are its inputs and results.
   if (target.most_parameters > 0) {
     cost.fused_inputs = std::clamp<int64_t>(target.most_parameters - 1, 2, cost.fused_inputs);

@@ -69,6 +69,8 @@ struct CostModel {
   int64_t tiled_transpose = 16;
   /// Register size in bytes from which a lane computes several registers of a product's results.
   int64_t wide_register = 32;
+  /// Whether `contract` keeps sums in such registers: tiles of convolutions run along features.
+  bool wide_tiles = false;
 
   // --- Fusion
 

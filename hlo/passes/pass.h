@@ -78,8 +78,12 @@ Result<bool> lay_out_calls(Module& module);
 /// order with another dimension last, and its result back.
 Result<bool> lay_out_windows(Module& module);
 /// Brings filters that end in the window into an order that ends in inputs and outputs, and arrays
-/// that end in few places into one that ends in features, by transposes.
-Result<bool> lay_out_convolutions(Module& module);
+/// that end in few places into one that ends in features, by transposes; with wide tiles all arrays
+/// of many elements, and the ops between them.
+Result<bool> lay_out_convolutions(Module& module, const PassOptions& options = {});
+/// Brings constant right factors of products into an order that ends in columns, by transposes,
+/// which constant folding computes. With wide tiles.
+Result<bool> lay_out_factors(Module& module, const PassOptions& options = {});
 /// Makes two transposes of one whose rows are short in the operand or in the result, so that each
 /// moves long rows. Within fusions transposes stay.
 Result<bool> split_transposes(Module& module);

@@ -115,8 +115,9 @@ void CpuKernelEmitter::contract(const Node& n) {
   each(product.row_groups, 1, [&](Value* i) {
     each(product.column_groups, 1, [&](Value* j) {
       Value* const of_group = b_.CreateAdd(at(i, product.column_groups * group), at(j, group));
-      each(product.rows, tile.rows, [&](Value* r) {
-        each(product.columns, tile.vectors * tile.width, [&](Value* s) {
+      // The lines of b that a column of register tiles reads stay in the nearest cache.
+      each(product.columns, tile.vectors * tile.width, [&](Value* s) {
+        each(product.rows, tile.rows, [&](Value* r) {
           Value* const row = b_.CreateAdd(at(i, product.rows), r);
           Value* const column = b_.CreateAdd(at(j, product.columns), s);
           Value* const in_group = b_.CreateAdd(at(r, tile.c_row), s);

@@ -10,6 +10,11 @@ using codegen::LlvmValues;
 using codegen::number;
 using llvm::Value;
 
+// Lines of the right factor that lie so far apart are not prefetched by the processor.
+constexpr int64_t kFarApart = 256;  // bytes
+constexpr int64_t kAhead = 8;       // products
+constexpr int64_t kLineBytes = 64;
+
 class MicroKernel {
  public:
   MicroKernel(llvm::IRBuilderBase& b, const MicroTile& tile, const TileElements& elements,
@@ -39,6 +44,7 @@ class MicroKernel {
     for (int64_t v = 0; v < t_.vectors; ++v) {
       line.push_back(e_.b.load(e_.b.at(b, v * t_.width), t_.width, reads_all ? nullptr : mask(v)));
     }
+    if (is_far_apart()) prefetch(b);
     LlvmValues next;
     for (int64_t r = 0; r < t_.rows; ++r) {
       Value* const one = e_.a.load(e_.a.at(a, r * t_.a_row));
@@ -47,6 +53,20 @@ class MicroKernel {
         next.push_back(e_.c.multiply_add(splat, numbers, before[next.size()]));
     }
     return next;
+  }
+
+  bool is_far_apart() const { return t_.b_sum * e_.b.bytes() >= kFarApart; }
+
+  void prefetch(Value* b) {
+    Value* const reads = b_.getInt32(0);
+    Value* const nearest = b_.getInt32(3);
+    Value* const data = b_.getInt32(1);
+    const int64_t columns = t_.vectors * t_.width;
+    for (int64_t column = 0; column < columns; column += kLineBytes / e_.b.bytes()) {
+      Value* const place = e_.b.at(b, kAhead * t_.b_sum + column);
+      b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {place->getType()},
+                         {place, reads, nearest, data});
+    }
   }
 
   void finish(Value* c, const LlvmValues& sums) {

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/import/import.h"
+#include "hlo/passes/pass.h"
 #include "hlo/text/printer.h"
 #include "hlo/verify/verify.h"
 
@@ -148,6 +151,98 @@ func.func @main(%x: tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>) {
   EXPECT_EQ((*fusion)->result_count(), 1u);
   EXPECT_EQ(module->entry()->return_instruction()->operand(1).def->code(), OpCode::kConstant);
   EXPECT_TRUE(verify(*module).ok()) << verify(*module).to_string();
+}
+
+// --- Convolutions and what follows them
+
+// The names of the ops of each fusion with a convolution in it, where tiles are wide or not.
+std::vector<std::vector<std::string>> fused_convolutions(const std::string& body, bool wide) {
+  const std::string text = fmt::format(
+      R"(func.func @main(%x: tensor<1x8x8x16xf32>, %w: tensor<3x3x16x16xf32>, %b: tensor<16xf32>) -> tensor<1x8x8x16xf32> {{
+  %none = stablehlo.constant dense<0.0> : tensor<f32>
+  %zero = stablehlo.constant dense<0.0> : tensor<1x8x8x16xf32>
+  {}
+  return %r : tensor<1x8x8x16xf32>
+}})",
+      body);
+  auto module = import_module(text, "t");
+  EXPECT_TRUE(module) << module.error().to_string();
+  PassOptions options;
+  options.cost.wide_tiles = wide;
+  EXPECT_TRUE(fuse_elements(**module, options) && verify(**module).ok());
+  std::vector<std::vector<std::string>> found;
+  for (Instruction& op : *(*module)->entry()) {
+    if (op.code() != OpCode::kFusion) continue;
+    std::vector<std::string> names;
+    for (const Instruction& inner : op.region(0)) names.emplace_back(inner.info().short_name());
+    std::ranges::sort(names);
+    if (std::ranges::find(names, "convolution") != names.end()) found.push_back(names);
+  }
+  return found;
+}
+
+std::string convolution(const std::string& result, const std::string& input) {
+  return fmt::format(
+      R"(%{} = stablehlo.convolution(%{}, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+      window = {{pad = [[1, 1], [1, 1]]}} {{batch_group_count = 1 : i64, feature_group_count = 1 : i64}}
+      : (tensor<1x8x8x16xf32>, tensor<3x3x16x16xf32>) -> tensor<1x8x8x16xf32>)",
+      result, input);
+}
+
+bool has(const std::vector<std::string>& names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+TEST(FusedConvolutions, StoreWhatFollowsThem) {
+  const std::string body = convolution("c", "x") + R"(
+  %bias = stablehlo.broadcast_in_dim %b, dims = [3] : (tensor<16xf32>) -> tensor<1x8x8x16xf32>
+  %sum = stablehlo.add %c, %bias : tensor<1x8x8x16xf32>
+  %r = stablehlo.maximum %sum, %zero : tensor<1x8x8x16xf32>)";
+  const auto found = fused_convolutions(body, true);
+  ASSERT_EQ(found.size(), 1U);
+  for (const std::string_view name : {"broadcast_in_dim", "add", "maximum"})
+    EXPECT_TRUE(has(found[0], name)) << name;
+  EXPECT_TRUE(fused_convolutions(body, false).empty());
+}
+
+TEST(FusedConvolutions, ReadNothingThatTheyComputeAgain) {
+  // The residual is the input too.
+  const auto found = fused_convolutions(
+      "%y = stablehlo.maximum %x, %zero : tensor<1x8x8x16xf32>\n" + convolution("c", "y") + R"(
+  %sum = stablehlo.add %c, %y : tensor<1x8x8x16xf32>
+  %r = stablehlo.negate %sum : tensor<1x8x8x16xf32>)",
+      true);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_TRUE(has(found[0], "negate"));
+  EXPECT_FALSE(has(found[0], "maximum"));
+  const auto padded = fused_convolutions(R"(
+  %part = stablehlo.slice %x [0:1, 0:8, 0:8, 0:16:2] : (tensor<1x8x8x16xf32>) -> tensor<1x8x8x8xf32>
+  %y = stablehlo.pad %part, %none, low = [0, 0, 0, 4], high = [0, 0, 0, 4], interior = [0, 0, 0, 0]
+      : (tensor<1x8x8x8xf32>, tensor<f32>) -> tensor<1x8x8x16xf32>)" +
+                                             convolution("c", "y") + R"(
+  %r = stablehlo.negate %c : tensor<1x8x8x16xf32>)",
+                                         true);
+  ASSERT_EQ(padded.size(), 1U);
+  EXPECT_FALSE(has(padded[0], "pad"));
+}
+
+TEST(FusedConvolutions, AreOneInAFusion) {
+  const auto found = fused_convolutions(convolution("c", "x") + "\n" + convolution("d", "c") + R"(
+  %sum = stablehlo.add %c, %d : tensor<1x8x8x16xf32>
+  %r = stablehlo.negate %sum : tensor<1x8x8x16xf32>)",
+                                        true);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(std::ranges::count(found[0], "convolution"), 1);
+}
+
+TEST(FusedConvolutions, EndBeforeReductions) {
+  const auto found = fused_convolutions(convolution("c", "x") + R"(
+  %n = stablehlo.negate %c : tensor<1x8x8x16xf32>
+  %s = stablehlo.reduce(%n init: %none) applies stablehlo.add across dimensions = [3] : (tensor<1x8x8x16xf32>, tensor<f32>) -> tensor<1x8x8xf32>
+  %r = stablehlo.broadcast_in_dim %s, dims = [0, 1, 2] : (tensor<1x8x8xf32>) -> tensor<1x8x8x16xf32>)",
+                                        true);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_FALSE(has(found[0], "reduce"));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Chooses fusions: elementwise ops with each other, with the reductions that read them, and along
-// rows (softmax, layer norm); ops that only move elements with those that read them; gathers with
-// what follows them, and gathers and scatters with the ops that compute their indices.
+// rows (softmax, layer norm), and with the convolution before them; ops that only move elements
+// with those that read them; gathers with what follows them, and gathers and scatters with the ops
+// that compute their indices.
 //
 //   %m = reduce(%x), max over rows         %m, … = fusion(%x) {
 //   %b = broadcast_in_dim(%m)                 all of them
@@ -20,6 +21,7 @@
 #include "hlo/lower/elements/reduction.h"
 #include "hlo/lower/lower_op.h"
 #include "hlo/lower/schedules/own_kernels.h"
+#include "hlo/passes/constants.h"
 #include "hlo/passes/fusion/fuse.h"
 #include "hlo/passes/pass.h"
 
@@ -37,6 +39,8 @@ struct Group {
   bool is_closed = false;
   bool is_scatter = false;
   bool is_concatenation = false;
+  /// The convolution whose results the others compute with, as they leave its tiles.
+  Instruction* product = nullptr;
 };
 using GroupPtr = std::shared_ptr<Group>;
 
@@ -74,6 +78,12 @@ bool may_repeat(const Instruction& op) {
   // One that leaves out dimensions of a slice hides it from the ops that read it.
   return op.code() == OpCode::kReshape && op.operand(0).def->code() == OpCode::kSlice &&
          op.operand(0).def->uses().size() == 1;
+}
+
+// A convolution by tiles, which stores what follows it without writing and reading its results.
+bool is_product(const Instruction& op, const lower::CostModel& cost) {
+  return cost.wide_tiles && op.code() == OpCode::kConvolution && is_array_op(op) &&
+         is_plain(op.result_type()) && !is_complex(op.result_type().element_type());
 }
 
 bool is_reduction(const Instruction& op) { return op.info().fusion == FusionKind::kReduces; }
@@ -162,7 +172,8 @@ class Fusing {
     if (!has_known_sizes(op)) return;
     const bool scatters = is_long_scatter(op, cost_);
     const bool indexes = scatters || is_gather(op);
-    if (!is_elementwise(op) && !reduces && !indexes && !links_rows(op)) return;
+    const bool multiplies = is_product(op, cost_);
+    if (!is_elementwise(op) && !reduces && !indexes && !multiplies && !links_rows(op)) return;
     auto mine = std::make_shared<Group>();
     mine->ops = {&op};
     mine->domain = reduces ? op.operand_type(0).dims() : op.result_type().dims();
@@ -175,8 +186,9 @@ class Fusing {
     mine->is_scatter = scatters;
     // With a reader of the updated array it would be read behind the update, which then copies it.
     mine->is_closed |= scatters || (indexes && is_updated(op.operand(0)));
+    if (multiplies) mine->product = &op;
     groups_[&op] = mine;
-    if (indexes) return;  // It reads its operands at other indices.
+    if (indexes || multiplies) return;  // It reads its operands at other indices.
     for (const Value operand : op.operands()) {
       const GroupPtr theirs = group_of(operand.def);
       if (theirs != nullptr && theirs != group_of(&op)) merge(theirs, group_of(&op));
@@ -230,11 +242,24 @@ class Fusing {
       const Dims& dims = reduces ? op->operand_type(0).dims() : op->result_type().dims();
       if (reduces ? dims != both.domain : !is_of(both, dims)) return;
     }
+    if (first->product != nullptr && second->product != nullptr) return;
+    if (first->product != nullptr) both.product = first->product;
+    if (second->product != nullptr) both.product = second->product;
+    if (both.product != nullptr && !follows_product(both)) return;
     if (both.is_closed && !ends_in_reduction(both)) return;
     if (gathers_from_itself(both)) return;
     if (static_cast<int64_t>(inputs_of(both)) > cost_.fused_inputs || stands_between(both)) return;
     auto merged = std::make_shared<Group>(std::move(both));
     for (const Instruction* op : merged->ops) groups_[op] = merged;
+  }
+
+  // Whether the group computes no element that its product reads, which would be computed again for
+  // each window, and none from several results.
+  static bool follows_product(const Group& group) {
+    return !group.is_row_fusion && !group.is_closed &&
+           std::ranges::none_of(group.product->operands(), [&](const Value operand) {
+             return std::ranges::find(group.ops, operand.def) != group.ops.end();
+           });
   }
 
   // Whether a gather would compute the elements that it reads again.
@@ -331,6 +356,7 @@ class Fusing {
     std::vector<std::pair<GroupPtr, std::vector<Use>>> readers;  // In the order of their uses.
     std::map<GroupPtr, size_t> number;
     for (const Use& use : op.uses()) {
+      if (is_product(*use.user, cost_)) return;
       const GroupPtr group = use.user->parent() == &computation_ ? group_of(use.user) : nullptr;
       if (group == nullptr || static_cast<int64_t>(group->ops.size()) >= cost_.fused_ops) return;
       const auto [known, added] = number.try_emplace(group, readers.size());
@@ -390,8 +416,10 @@ class Fusing {
     const bool joins = op.code() == OpCode::kConcatenate || only_moves(op) || is_elementwise(op);
     if (!joins || !has_known_sizes(op) || op.uses().empty()) return;
     const GroupPtr mine = group_of(&op);
-    if (mine != nullptr && (mine->is_row_fusion || mine->is_closed || taking_.contains(mine)))
+    if (mine != nullptr && (mine->is_row_fusion || mine->is_closed || mine->product != nullptr ||
+                            taking_.contains(mine))) {
       return;
+    }
     const std::vector<Instruction*> taken = mine ? mine->ops : std::vector<Instruction*>{&op};
     GroupPtr reader;
     bool is_repeated = false;
@@ -522,7 +550,10 @@ class Fusing {
       if (lower::keeps_order(op)) take_part(*op.operand(0).def, group);
       return;
     }
-    if (mine->is_row_fusion || mine->is_closed || taking_.contains(mine)) return;
+    if (mine->is_row_fusion || mine->is_closed || mine->product != nullptr ||
+        taking_.contains(mine)) {
+      return;
+    }
     const std::set<const Instruction*> together(mine->ops.begin(), mine->ops.end());
     for (const Instruction* each : mine->ops) {
       for (const Use& use : each->uses()) {

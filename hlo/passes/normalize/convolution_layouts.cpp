@@ -1,6 +1,8 @@
 // Layouts of convolutions. Tiles of a product want rows: of the filter those of its outputs, of the
 // arrays those of features where places are too few to fill a vector. PyTorch's filters end in the
-// window, and its images in places; gathering tiles from them costs more than a transpose.
+// window, and its images in places; gathering tiles from them costs more than a transpose. Where
+// registers are wide, arrays end in features throughout a network: transposes between its
+// convolutions meet and are gone (sink_transposes.cpp).
 #include <algorithm>
 
 #include "hlo/passes/normalize/layouts.h"
@@ -34,12 +36,16 @@ I64s following(const I64s& spatial, int64_t first) {
 
 class ConvolutionLayout {
  public:
-  explicit ConvolutionLayout(Instruction& op)
-      : op_(op), dims_(*op.attr<ConvDims>(AttrKey::dimension_numbers)) {}
+  ConvolutionLayout(Instruction& op, bool is_wide, TransposeSet& behind)
+      : op_(op),
+        dims_(*op.attr<ConvDims>(AttrKey::dimension_numbers)),
+        is_grouped_(op.integer(AttrKey::feature_group_count, 1) > 1),
+        is_wide_(is_wide),
+        behind_(behind) {}
 
   bool run() {
-    const bool filter = wants_filter();
-    const bool arrays = wants_arrays();
+    const bool arrays = (is_wide_ && gains_by_features()) || (!is_grouped_ && wants_arrays());
+    const bool filter = wants_filter() && (arrays || !is_grouped_);
     if (filter) lay_out_filter();
     if (arrays) lay_out_arrays();
     if (filter || arrays) op_.mutable_attributes().set(AttrKey::dimension_numbers, dims_);
@@ -47,13 +53,30 @@ class ConvolutionLayout {
   }
 
  private:
+  // A filter that ends in the window, or in inputs (the gradient by an input).
   bool wants_filter() const {
     const Value filter = op_.operand(1);
     const int64_t window = product_of(filter, dims_.kernel_spatial);
-    return std::ranges::find(dims_.kernel_spatial, last_of(filter)) != dims_.kernel_spatial.end() &&
-           window > 1 && window <= kLargestWindow &&
+    const bool ends_in_window =
+        std::ranges::find(dims_.kernel_spatial, last_of(filter)) != dims_.kernel_spatial.end();
+    const bool ends_in_inputs =
+        is_wide_ && !is_grouped_ && dims_.kernel_input_feature == last_of(filter);
+    return (ends_in_window || ends_in_inputs) && window > 1 && window <= kLargestWindow &&
            size_of(filter, dims_.kernel_output_feature) >= kVectorRow &&
-           element_count(filter.type().dims()) >= kLeastMoved;
+           (is_grouped_ || element_count(filter.type().dims()) >= kLeastMoved);
+  }
+
+  // A gradient by a filter stays, whose window is as large as an array.
+  bool gains_by_features() const {
+    const Value input = op_.operand(0), output = op_.result(0);
+    const auto ends_in_places = [](Value array, int64_t batch, const I64s& spatial) {
+      return !spatial.empty() && spatial.back() == last_of(array) && batch == 0 &&
+             element_count(array.type().dims()) >= kLeastMoved;
+    };
+    return ends_in_places(input, dims_.input_batch, dims_.input_spatial) &&
+           ends_in_places(output, dims_.output_batch, dims_.output_spatial) &&
+           size_of(output, dims_.output_feature) >= kVectorRow &&
+           product_of(op_.operand(1), dims_.kernel_spatial) <= kLargestWindow;
   }
 
   // The arrays' rows are shorter than a vector, and features are many.
@@ -101,6 +124,7 @@ class ConvolutionLayout {
     after.set_location(op_.location());
     const Value result = transposed(after, op_.result(0), inverse_order(of_result));
     for (const Use& use : uses) use.user->set_operand(use.operand, result);
+    if (result.def != &op_) behind_.insert(result.def);
     dims_.input_batch = dims_.output_batch = 0;
     dims_.input_spatial = following(dims_.input_spatial, 1);
     dims_.output_spatial = following(dims_.output_spatial, 1);
@@ -109,6 +133,8 @@ class ConvolutionLayout {
 
   Instruction& op_;
   ConvDims dims_;
+  const bool is_grouped_, is_wide_;
+  TransposeSet& behind_;
 };
 
 bool is_plain_convolution(const Instruction& op) {
@@ -118,16 +144,42 @@ bool is_plain_convolution(const Instruction& op) {
   };
   return op.code() == OpCode::kConvolution && plain(op.operand_type(0)) &&
          plain(op.operand_type(1)) && plain(op.result_type()) &&
-         op.integer(AttrKey::feature_group_count, 1) == 1 &&
          op.integer(AttrKey::batch_group_count, 1) == 1;
+}
+
+// Whether the op brings features, last in what it reads, before the places: a convolution of one
+// place has become a product and a transpose, and a gradient of a pool may end in features.
+bool brings_features_forward(const Instruction& op) {
+  constexpr size_t kOfImages = 4;
+  if (op.code() != OpCode::kTranspose || op.operand(0).def == nullptr) return false;
+  const OpCode read = op.operand(0).def->code();
+  const I64s& order = op.i64s(AttrKey::permutation);
+  if (order.size() < kOfImages) return false;
+  I64s wanted = {0, static_cast<int64_t>(order.size()) - 1};
+  for (size_t d = 2; d < order.size(); ++d) wanted.push_back(static_cast<int64_t>(d) - 1);
+  return (read == OpCode::kDotGeneral || read == OpCode::kSelectAndScatter) && order == wanted;
 }
 
 }  // namespace
 
-Result<bool> lay_out_convolutions(Module& module) {
-  return change_ops(module, [](Instruction& op) {
-    return is_plain_convolution(op) && ConvolutionLayout(op).run();
+Result<bool> lay_out_convolutions(Module& module, const PassOptions& options) {
+  const bool is_wide = options.cost.wide_tiles;
+  bool has_convolutions = false;
+  TransposeSet behind;
+  const bool changed = change_ops(module, [&](Instruction& op) {
+    if (!is_plain_convolution(op)) return false;
+    has_convolutions = true;
+    return ConvolutionLayout(op, is_wide, behind).run();
   });
+  if (!is_wide || !has_convolutions) return changed;
+  change_ops(module, [&](Instruction& op) {
+    if (brings_features_forward(op)) behind.insert(&op);
+    return false;
+  });
+  if (!sink_transposes(module, behind)) return changed;
+  // Readers of what nothing reads would be readers to the passes behind.
+  TENON_ASSIGN(const bool cleared, eliminate_dead(module));
+  return changed || cleared || !behind.empty();
 }
 
 }  // namespace tenon::hlo

@@ -1,6 +1,9 @@
 // Orders of dimensions, and a walk over ops, for the passes on layouts.
 #pragma once
 
+#include <algorithm>
+#include <set>
+
 #include "hlo/builder/builder.h"
 
 namespace tenon::hlo {
@@ -19,6 +22,16 @@ template <class Sequence>
 Sequence in_order(const Sequence& values, const I64s& order) {
   Sequence ordered;
   for (const int64_t d : order) ordered.push_back(values[static_cast<size_t>(d)]);
+  return ordered;
+}
+
+/// A matrix with its rows in that order.
+inline I64Matrix in_order(const I64Matrix& matrix, const I64s& order) {
+  I64Matrix ordered = {matrix.rows, matrix.columns, {}};
+  for (const int64_t row : order) {
+    for (int64_t column = 0; column < matrix.columns; ++column)
+      ordered.values.push_back(matrix.at(row, column));
+  }
   return ordered;
 }
 
@@ -50,5 +63,11 @@ bool change_ops(Module& module, const Change& change, bool in_fusions = true) {
     changed |= change_ops(*function, change, in_fusions);
   return changed;
 }
+
+/// Transposes that a pass put behind ops that now compute in another order.
+using TransposeSet = std::set<const Instruction*>;
+/// Moves them through the ops that read them and need no order of dimensions; true if anything
+/// changed. The set gets those that are new.
+bool sink_transposes(Module& module, TransposeSet& transposes);
 
 }  // namespace tenon::hlo

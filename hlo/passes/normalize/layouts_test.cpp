@@ -122,7 +122,9 @@ bool moves_convolution(const std::string& x, const std::string& w, const std::st
                   x, w, r, numbers, more);
   const auto before = import_module(text, "t");
   EXPECT_TRUE(before) << before.error().to_string();
-  return before && changes_no_bit(**before, lay_out_convolutions, text, 3);
+  return before &&
+         changes_no_bit(
+             **before, [](Module& module) { return lay_out_convolutions(module); }, text, 3);
 }
 
 TEST(ConvolutionLayouts, ChangeNoBit) {
@@ -150,6 +152,203 @@ TEST(ConvolutionLayouts, AreChangedWhereTilesGain) {
   EXPECT_FALSE(moves_convolution("1x32x20x20", "32x32x1x1", "1x32x20x20",
                                  "[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]"))
       << "a window of one place";
+}
+
+// --- Arrays that end in features throughout a network, where tiles are wide
+
+Result<bool> lay_out_by_features(Module& module) {
+  PassOptions options;
+  options.cost.wide_tiles = true;
+  return lay_out_convolutions(module, options);
+}
+
+// The transposes that are left when those that meet are gone.
+int64_t transposes_left(std::string_view text) {
+  auto module = import_module(text, "t");
+  EXPECT_TRUE(module) << module.error().to_string();
+  const auto changed = lay_out_by_features(**module);
+  EXPECT_TRUE(changed && simplify(**module));
+  int64_t count = 0;
+  for (const Instruction& op : *(*module)->entry()) count += op.code() == OpCode::kTranspose;
+  return count;
+}
+
+// Each number is whole, so that every sum is exact.
+const std::string kNetwork =
+    R"(func.func @main(%in: tensor<4x16x8x8xf32>, %w: tensor<3x3x16x16xf32>, %b: tensor<16xf32>) -> (tensor<4x32xf32>) {
+  %three = stablehlo.constant dense<3.0> : tensor<4x16x8x8xf32>
+  %scaled = stablehlo.multiply %in, %three : tensor<4x16x8x8xf32>
+  %x = stablehlo.round_nearest_even %scaled : tensor<4x16x8x8xf32>
+  %zero = stablehlo.constant dense<0.0> : tensor<4x16x8x8xf32>
+  %least = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %none = stablehlo.constant dense<0.0> : tensor<f32>
+  %u = stablehlo.round_nearest_even %w : tensor<3x3x16x16xf32>
+  %c = stablehlo.convolution(%x, %u) dim_numbers = [b, f, 0, 1]x[0, 1, i, o]->[b, f, 0, 1], window = {pad = [[1, 1], [1, 1]]}
+      {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<4x16x8x8xf32>, tensor<3x3x16x16xf32>) -> tensor<4x16x8x8xf32>
+  %rb = stablehlo.round_nearest_even %b : tensor<16xf32>
+  %bias = stablehlo.broadcast_in_dim %rb, dims = [1] : (tensor<16xf32>) -> tensor<4x16x8x8xf32>
+  %sum = stablehlo.add %c, %bias : tensor<4x16x8x8xf32>
+  %relu = stablehlo.maximum %sum, %zero : tensor<4x16x8x8xf32>
+  %pooled = "stablehlo.reduce_window"(%relu, %least) <{window_dimensions = array<i64: 1, 1, 2, 3>, window_strides = array<i64: 1, 1, 1, 1>,
+      padding = dense<[[0, 0], [0, 0], [0, 1], [1, 1]]> : tensor<4x2xi64>}> ({
+  ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+    %m = stablehlo.maximum %p, %q : tensor<f32>
+    stablehlo.return %m : tensor<f32>
+  }) : (tensor<4x16x8x8xf32>, tensor<f32>) -> tensor<4x16x8x8xf32>
+  %both = stablehlo.concatenate %pooled, %relu, dim = 1 : (tensor<4x16x8x8xf32>, tensor<4x16x8x8xf32>) -> tensor<4x32x8x8xf32>
+  %padded = stablehlo.pad %both, %none, low = [0, 0, 1, 0], high = [0, 0, 0, 2], interior = [0, 0, 0, 0]
+      : (tensor<4x32x8x8xf32>, tensor<f32>) -> tensor<4x32x9x10xf32>
+  %part = stablehlo.slice %padded [0:4, 0:32, 0:9:2, 1:10] : (tensor<4x32x9x10xf32>) -> tensor<4x32x5x9xf32>
+  %mean = stablehlo.reduce(%part init: %none) applies stablehlo.add across dimensions = [2, 3] : (tensor<4x32x5x9xf32>, tensor<f32>) -> tensor<4x32xf32>
+  return %mean : tensor<4x32xf32>
+})";
+
+TEST(FeaturesLast, ChangeNoBit) {
+  const auto before = import_module(kNetwork, "t");
+  ASSERT_TRUE(before) << before.error().to_string();
+  EXPECT_TRUE(changes_no_bit(**before, lay_out_by_features, kNetwork, 11));
+}
+
+TEST(FeaturesLast, TransposesAreBeforeAndBehindTheNetworkAlone) {
+  // The result of the mean has no places, so that only the input is transposed.
+  EXPECT_EQ(transposes_left(kNetwork), 1);
+}
+
+const std::string kResidual =
+    R"(func.func @main(%x: tensor<1x32x14x14xf32>, %w: tensor<3x3x32x32xf32>, %v: tensor<32x32x1x1xf32>) -> tensor<1x32x14x14xf32> {
+  %one = stablehlo.convolution(%x, %w) dim_numbers = [b, f, 0, 1]x[0, 1, i, o]->[b, f, 0, 1], window = {pad = [[1, 1], [1, 1]]}
+      {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x32x14x14xf32>, tensor<3x3x32x32xf32>) -> tensor<1x32x14x14xf32>
+  %two = stablehlo.convolution(%one, %v) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], window = {}
+      {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x32x14x14xf32>, tensor<32x32x1x1xf32>) -> tensor<1x32x14x14xf32>
+  %sum = stablehlo.add %two, %one : tensor<1x32x14x14xf32>
+  %three = stablehlo.convolution(%sum, %w) dim_numbers = [b, f, 0, 1]x[0, 1, i, o]->[b, f, 0, 1], window = {pad = [[1, 1], [1, 1]]}
+      {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x32x14x14xf32>, tensor<3x3x32x32xf32>) -> tensor<1x32x14x14xf32>
+  return %three : tensor<1x32x14x14xf32>
+})";
+
+// Nothing that is left behind reads what others would fuse.
+TEST(FeaturesLast, NothingIsLeftBehind) {
+  auto module = import_module(kNetwork, "t");
+  ASSERT_TRUE(module && lay_out_by_features(**module));
+  for (const Instruction& op : *(*module)->entry())
+    EXPECT_TRUE(!op.uses().empty() || op.has_side_effect() || op.code() == OpCode::kReturn)
+        << op.info().name;
+}
+
+TEST(FeaturesLast, ResidualsAndProductsOfOnePlaceKeepTheLayout) {
+  EXPECT_EQ(transposes_left(kResidual), 2);  // Of the input and of the result.
+  // As the driver does, which makes products of convolutions of one place before.
+  auto module = import_module(kResidual, "t");
+  ASSERT_TRUE(module && simplify(**module));
+  const auto changed = lay_out_by_features(**module);
+  ASSERT_TRUE(changed && simplify(**module) && verify(**module).ok());
+  int64_t count = 0;
+  for (const Instruction& op : *(*module)->entry()) count += op.code() == OpCode::kTranspose;
+  EXPECT_EQ(count, 2);
+}
+
+TEST(FeaturesLast, ArraysKeepTheirOrderWhereTilesAreNotWide) {
+  auto module = import_module(kNetwork, "t");
+  const auto changed = lay_out_convolutions(**module);
+  ASSERT_TRUE(changed);
+  int64_t reduces = 0;
+  for (const Instruction& op : *(*module)->entry()) {
+    if (op.code() != OpCode::kReduceWindow) continue;
+    EXPECT_EQ(op.result_type().dims(), Dims({4, 16, 8, 8}));
+    ++reduces;
+  }
+  EXPECT_EQ(reduces, 1);
+}
+
+// A product of the places that a window of one element reads.
+TEST(FeaturesLast, WindowsOfOnePlaceThatMoveAreProducts) {
+  const std::string text =
+      R"(func.func @main(%x: tensor<2x20x7x6xf32>, %w: tensor<24x20x1x1xf32>) -> tensor<2x24x4x2xf32> {
+  %r = stablehlo.convolution(%x, %w) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], window = {stride = [2, 3]}
+      {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<2x20x7x6xf32>, tensor<24x20x1x1xf32>) -> tensor<2x24x4x2xf32>
+  return %r : tensor<2x24x4x2xf32>
+})";
+  const auto before = import_module(text, "t");
+  ASSERT_TRUE(before) << before.error().to_string();
+  const auto as_product = [](Module& module) {
+    const auto changed = simplify(module);
+    bool slices = false;
+    for (const Instruction& op : *module.entry()) {
+      EXPECT_NE(op.code(), OpCode::kConvolution);
+      slices |= op.code() == OpCode::kSlice;
+    }
+    EXPECT_TRUE(slices);
+    return changed;
+  };
+  EXPECT_TRUE(changes_no_bit(**before, as_product, text, 13));
+}
+
+// --- Constant factors of products
+
+std::string product_of_constant(const std::string& x, const std::string& outputs,
+                                const std::string& weights) {
+  return fmt::format(R"(func.func @main(%in: tensor<{0}x12xf32>) -> tensor<{0}x{1}xf32> {{
+  %x = stablehlo.round_nearest_even %in : tensor<{0}x12xf32>
+  %w = stablehlo.constant {2} : tensor<{1}x12xf32>
+  %r = stablehlo.dot_general %x, %w, contracting_dims = [1] x [1] : (tensor<{0}x12xf32>, tensor<{1}x12xf32>) -> tensor<{0}x{1}xf32>
+  return %r : tensor<{0}x{1}xf32>
+}})",
+                     x, outputs, weights);
+}
+
+Result<bool> lay_out_wide_factors(Module& module) {
+  PassOptions options;
+  options.cost.wide_tiles = true;
+  return lay_out_factors(module, options);
+}
+
+bool turns(const std::string& text) {
+  const auto before = import_module(text, "t");
+  EXPECT_TRUE(before) << before.error().to_string();
+  return before && changes_no_bit(**before, lay_out_wide_factors, text, 17);
+}
+
+// So many rows of twelve different numbers.
+std::string dense(int64_t rows) {
+  std::string all = "dense<[";
+  for (int64_t r = 0; r < rows; ++r) {
+    all += r == 0 ? "[" : ", [";
+    for (int64_t k = 0; k < 12; ++k) all += fmt::format("{}{}", k == 0 ? "" : ", ", r % 5 + k);
+    all += "]";
+  }
+  return all + "]>";
+}
+
+TEST(FactorLayouts, ConstantsEndInColumns) {
+  EXPECT_TRUE(turns(product_of_constant("16", "96", dense(96))));
+  EXPECT_FALSE(turns(product_of_constant("1", "96", dense(96)))) << "one row";
+  EXPECT_FALSE(turns(product_of_constant("16", "8", dense(8)))) << "few elements";
+  EXPECT_FALSE(turns(product_of_constant("16", "96", "dense<2.0>"))) << "all the same";
+  // Constant folding, which the driver runs next, leaves no transpose.
+  auto module = import_module(product_of_constant("16", "96", dense(96)), "t");
+  ASSERT_TRUE(module && lay_out_wide_factors(**module) && fold_constants(**module) &&
+              eliminate_dead(**module));
+  for (const Instruction& op : *(*module)->entry()) {
+    EXPECT_NE(op.code(), OpCode::kTranspose);
+    if (op.code() == OpCode::kDotGeneral) EXPECT_EQ(op.operand_type(1).dims(), Dims({12, 96}));
+  }
+}
+
+TEST(FactorLayouts, StayWhereTilesAreNotWide) {
+  auto module = import_module(product_of_constant("16", "96", dense(96)), "t");
+  const auto changed = lay_out_factors(**module);
+  EXPECT_TRUE(changed && !*changed);
+}
+
+// The gradient by an input has the filter with inputs and outputs in each other's place.
+TEST(FeaturesLast, FiltersThatEndInInputsAreTransposed) {
+  const std::string text =
+      R"(func.func @main(%x: tensor<1x8x8x32xf32>, %w: tensor<3x3x32x32xf32>) -> tensor<1x8x8x32xf32> {
+  %r = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, o, i]->[b, 0, 1, f], window = {pad = [[1, 1], [1, 1]], reverse = [1, 1]}
+      {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x8x8x32xf32>, tensor<3x3x32x32xf32>) -> tensor<1x8x8x32xf32>
+  return %r : tensor<1x8x8x32xf32>
+})";
+  EXPECT_EQ(transposes_left(text), 1);
 }
 
 bool splits(const std::string& from, const std::string& to, const std::string& order) {

@@ -57,11 +57,7 @@ bool move_still_dimension_last(Instruction& op) {
       op.mutable_attributes().set(key, in_order(I64s(*sizes), order));
   }
   if (const auto* padding = op.attr<I64Matrix>(AttrKey::padding)) {
-    I64Matrix ordered = {padding->rows, padding->columns, {}};
-    for (const int64_t d : order) {
-      for (const int64_t side : {0, 1}) ordered.values.push_back(padding->at(d, side));
-    }
-    op.mutable_attributes().set(AttrKey::padding, std::move(ordered));
+    op.mutable_attributes().set(AttrKey::padding, in_order(*padding, order));
   }
   const std::vector<Use> uses = op.uses();
   op.set_result_type(0, op.operand_type(0));

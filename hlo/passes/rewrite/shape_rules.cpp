@@ -82,7 +82,7 @@ constexpr Condition kReducesOne{
              element_count(m.x().type().dims()) > 0;
     }};
 constexpr Condition kPointwise{
-    "the windows have one element, and there are no strides, padding, dilation or groups",
+    "the windows have one element, and there are no padding, dilation or groups",
     [](const Match& m) {
       const Instruction& op = m.root();
       const auto& dims = *op.attr<ConvDims>(AttrKey::dimension_numbers);
@@ -91,8 +91,7 @@ constexpr Condition kPointwise{
         return op.operand_type(1).dims()[static_cast<size_t>(axis)] == 1;
       });
       const auto ones = [&](AttrKey key) { return all_are(op.i64s_or(key, spatial, 1), 1); };
-      return one && ones(AttrKey::window_strides) && ones(AttrKey::lhs_dilation) &&
-             all_are(op.padding_or_zero(spatial).values, 0) &&
+      return one && ones(AttrKey::lhs_dilation) && all_are(op.padding_or_zero(spatial).values, 0) &&
              op.integer(AttrKey::feature_group_count, 1) == 1 &&
              op.integer(AttrKey::batch_group_count, 1) == 1;
     }};
@@ -248,6 +247,20 @@ Value spread_slices(Builder& b, const Match& match) {
   return b.select(present, spread_y, x);
 }
 
+// x at the places that windows of one element read.
+Value places_read(Builder& b, const Match& match) {
+  const Instruction& op = match.root();
+  const auto& dims = *op.attr<ConvDims>(AttrKey::dimension_numbers);
+  I64s limits = match.x().type().dims(), strides(limits.size(), 1);
+  const I64s moves = op.i64s_or(AttrKey::window_strides, dims.input_spatial.size(), 1);
+  if (all_are(moves, 1)) return match.x();
+  for (size_t s = 0; s < moves.size(); ++s) {
+    const auto axis = static_cast<size_t>(dims.input_spatial[s]);
+    strides[axis] = moves[s];
+  }
+  return b.slice(match.x(), I64s(limits.size(), 0), std::move(limits), std::move(strides));
+}
+
 // The product has the dimensions of x without its features, in order, then the output features.
 Value product_of_pointwise(Builder& b, const Match& match) {
   const Instruction& op = match.root();
@@ -262,7 +275,7 @@ Value product_of_pointwise(Builder& b, const Match& match) {
   contracted.lhs_contracting = {dims.input_feature};
   contracted.rhs_contracting = {outputs_first ? 1 : 0};
   const Value product =
-      b.dot_general(match.x(), matrix, contracted, op.result_type().element_type());
+      b.dot_general(places_read(b, match), matrix, contracted, op.result_type().element_type());
   // Where each dimension of the result is in the product.
   const auto in_product = [&](int64_t axis) { return axis - (axis > dims.input_feature ? 1 : 0); };
   I64s permutation(op.result_type().dims().size());
@@ -387,7 +400,7 @@ constexpr Rule kRules[] = {
     {.name = "reverse-reverse", .pattern = "reverse(reverse(x))", .where = kSameDimensions,
      .replacement = "x", .because = "each element moves back"},
     {.name = "convolution-pointwise", .pattern = "convolution(x, y)", .where = kPointwise,
-     .replacement = "transpose(dot_general(x, reshape(y)))", .build = product_of_pointwise,
+     .replacement = "transpose(dot_general(slice(x), reshape(y)))", .build = product_of_pointwise,
      .because = "each result is one product of features; sums run over them in the same order"},
     {.name = "get-tuple-element-of-tuple", .pattern = "get_tuple_element(tuple(xs...))",
      .replacement = "the element of xs", .build = element_of_tuple, .because = "the tuple has this element"},

@@ -212,7 +212,7 @@ class ConvolutionProduct final : public TiledProduct {
     const bool joined = sizes_.is_joined && sizes_.features == 1;
     const int64_t deep = joined ? c.kernel.spatial.back() : c.kernel.feature;
     const bool fits = (joined || (!sizes_.is_joined && !sizes_.is_shallow)) &&
-                      sizes_.own_batch == 0 && c.reversed.empty() && k % tile_k == 0 &&
+                      sizes_.own_batch == 0 && (!joined || c.reversed.empty()) && k % tile_k == 0 &&
                       n % tile_n == 0 && c.kernel.batch == type.rank() - 1 &&
                       deep == type.rank() - 2 && type.element_type() == accumulator(op);
     return fits ? e.memory_of(e.resolve(op.operand(1))) : kernel::kNone;
