@@ -232,6 +232,17 @@ Result<std::vector<Literal>> parse_arguments(const hlo::Computation& function,
   return given.complete(function);
 }
 
+std::vector<std::string> parameter_names(const hlo::Computation& function) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < function.parameter_count(); ++i) {
+    if (!function.parameter(i).type().is_tensor()) continue;
+    const hlo::Location& location = function.parameter_instruction(i).location();
+    const bool is_named = location != nullptr && location->kind == hlo::LocationKind::kName;
+    names.push_back(is_named ? location->name : "");
+  }
+  return names;
+}
+
 Result<std::map<size_t, Dims>> parse_shapes(const std::vector<std::string>& specs) {
   std::map<size_t, Dims> shapes;
   for (const std::string& text : specs) {

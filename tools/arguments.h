@@ -45,6 +45,10 @@ class GivenArguments {
 Result<std::vector<Literal>> parse_arguments(const hlo::Computation& function,
                                              const std::vector<std::string>& specs);
 
+/// The names that the source gives to a function's arguments that are no tokens, by locations
+/// (`loc("x")`); "" for those without.
+std::vector<std::string> parameter_names(const hlo::Computation& function);
+
 /// `--shape N=2x3` as sizes by parameter; "N=scalar" for rank 0.
 Result<std::map<size_t, Dims>> parse_shapes(const std::vector<std::string>& specs);
 

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/file.h"
+#include "core/runtime/serial.h"
 #include "hlo/onnx/importer.h"
 #include "hlo/onnx/reader.h"
 #include "tools/arguments.h"
@@ -94,20 +95,25 @@ Result<std::unique_ptr<hlo::Module>> import_onnx_program(std::string_view bytes,
 
 }  // namespace
 
+Result<InputFile> read_input(const std::string& path) {
+  if (path == "-") return InputFile{{std::istreambuf_iterator<char>(std::cin), {}}, "<stdin>"};
+  TENON_ASSIGN(std::string bytes, read_file(path));
+  return InputFile{std::move(bytes), path};
+}
+
 Result<std::unique_ptr<hlo::Module>> import_program(std::string_view bytes, const std::string& path,
                                                     const ProgramInputs& inputs) {
+  if (bytes.starts_with(runtime::kCompiledProgramFormat.letters)) {
+    return invalid_argument("{} is compiled already; 'tenon run' runs it", path);
+  }
   return hlo::is_onnx(bytes) ? import_onnx_program(bytes, path, inputs)
                              : hlo::import_module(bytes, path);
 }
 
 Result<std::unique_ptr<hlo::Module>> load_module(const std::string& path,
                                                  const ProgramInputs& inputs) {
-  if (path == "-") {
-    const std::string bytes((std::istreambuf_iterator<char>(std::cin)), {});
-    return import_program(bytes, "<stdin>", inputs);
-  }
-  TENON_ASSIGN(const std::string bytes, read_file(path));
-  return import_program(bytes, path, inputs);
+  TENON_ASSIGN(const InputFile file, read_input(path));
+  return import_program(file.bytes, file.name, inputs);
 }
 
 ProgressLine::ProgressLine(std::string what)

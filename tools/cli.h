@@ -46,6 +46,14 @@ int report(const Status& status);
 /// file: invalid UTF-8 is shown as U+FFFD.
 void print_json(const nlohmann::json& document, int indent = 2);
 
+/// A file as it was read, and its name in errors.
+struct InputFile {
+  std::string bytes;
+  std::string name;
+};
+/// Reads a file; "-" is standard input, whose name is "<stdin>".
+Result<InputFile> read_input(const std::string& path);
+
 /// For the import of an ONNX model: the values of --shape and --arg.
 struct ProgramInputs {
   std::vector<std::string> shapes;

@@ -136,8 +136,9 @@ void add_devices_command(CLI::App& app, int* exit_code) {
   auto target = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand("devices", "List the devices");
   command->footer("TENON_PLUGIN_PATH lists plug-ins: files and folders, separated by colons.");
-  command->add_flag("--json", *json, "Print JSON, including the targets");
-  command->add_flag(
+  CLI::Option* const as_json =
+      command->add_flag("--json", *json, "Print JSON, including the targets");
+  CLI::Option* const more = command->add_flag(
       "--verbose", *verbose,
       "Print the members of the target of each backend's first device that differ from "
       "their defaults");
@@ -145,7 +146,9 @@ void add_devices_command(CLI::App& app, int* exit_code) {
       ->add_option("--target", *target,
                    "Print the target of one device alone: the file for 'tenon compile "
                    "--target-info' on a machine without it")
-      ->type_name("DEVICE");
+      ->type_name("DEVICE")
+      ->excludes(as_json)
+      ->excludes(more);
   command->callback([json, verbose, target, exit_code] {
     if (!target->empty()) {
       *exit_code = print_target(*target);

@@ -1,6 +1,4 @@
 // `tenon kernel`: kernels as text, checked and printed after the core's transformations.
-#include <iostream>
-#include <iterator>
 #include <optional>
 #include <string>
 
@@ -45,13 +43,8 @@ Result<std::string> render(const std::vector<kernel::Kernel>& kernels,
 
 // Reads and verifies the kernels of the file.
 Result<std::vector<kernel::Kernel>> read_kernels(const KernelOptions& options) {
-  std::string text;
-  if (options.file == "-") {
-    text.assign(std::istreambuf_iterator<char>(std::cin), {});
-  } else {
-    TENON_ASSIGN(text, read_file(options.file));
-  }
-  const std::string name = options.file == "-" ? "<stdin>" : options.file;
+  TENON_ASSIGN(const InputFile input, read_input(options.file));
+  const auto& [text, name] = input;
   std::vector<kernel::Kernel> kernels;
   if (text.starts_with(kernel::kKernelFormat.letters)) {
     auto loaded = kernel::load_kernel(text);

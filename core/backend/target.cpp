@@ -17,9 +17,14 @@ Status check(const TargetInfo& target) {
   };
   if (target.name.empty()) return bad("it has no name");
   if (target.compiler_id.empty()) return bad("it has no compiler_id");
+  // Each is a line of the target's text.
+  if ((target.name + target.compiler_id).find_first_of("\r\n") != std::string::npos) {
+    return bad("its name or compiler_id has several lines");
+  }
   if (target.spaces.empty()) return bad("it has no memory space");
   if (target.queues < 1) return bad("it has no queue");
   for (const SpaceInfo& space : target.spaces) {
+    if (space.bytes < 0) return bad(fmt::format("{} bytes of memory", space.bytes));
     if (space.alignment < 1 || !std::has_single_bit(static_cast<uint64_t>(space.alignment))) {
       return bad(fmt::format("an alignment of {} is not a power of two", space.alignment));
     }
@@ -37,6 +42,9 @@ Status check(const TargetInfo& target) {
     const auto op = kernel::op_from_name(math.function);
     if (!op || !kernel::is_math(*op))
       return bad(fmt::format("there is no math function '{}'", math.function));
+    if (!std::isfinite(math.ulp) || math.ulp < 0) {
+      return bad(fmt::format("an error of {} ulp of '{}'", math.ulp, math.function));
+    }
   }
   return {};
 }

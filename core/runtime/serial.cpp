@@ -174,11 +174,15 @@ Status validate_compiled(const CompiledProgram& compiled) {
 
 namespace {
 
+bool is_inside_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
+
 // A line of a file, which may hold anything, for an error.
 std::string quoted(std::string_view line) {
   constexpr size_t kMost = 120;
-  return line.size() <= kMost ? fmt::format("'{}'", line)
-                              : fmt::format("'{}…'", line.substr(0, kMost));
+  if (line.size() <= kMost) return fmt::format("'{}'", line);
+  size_t end = kMost;
+  while (end > 0 && is_inside_character(line[end])) --end;
+  return fmt::format("'{}…'", line.substr(0, end));
 }
 
 // The first line of `from` that `other` lacks, from the given one on.
@@ -190,17 +194,18 @@ std::string_view line_without_equal(const std::vector<std::string>& from,
   return {};
 }
 
-// If `expected` is null, of any target.
-Result<CompiledFile> read(std::string_view bytes, const std::string_view* expected,
-                          bool damaged_too) {
+}  // namespace
+
+Result<CompiledProgram> load_compiled_program(std::string_view bytes, std::string_view compiled_for,
+                                              bool damaged_too) {
   TENON_ASSIGN(const serial::Unsealed file,
                serial::unseal(bytes, kCompiledProgramFormat, damaged_too));
   serial::ArchiveReader reader(file.payload, file.version);
-  CompiledFile made;
-  reader(made.compiled_for);
+  std::string was_compiled_for;
+  reader(was_compiled_for);
   TENON_TRY(Status(reader.status()));
-  if (expected != nullptr) TENON_TRY(check_compiled_for(made.compiled_for, *expected));
-  CompiledProgram& compiled = made.compiled;
+  TENON_TRY(check_compiled_for(was_compiled_for, compiled_for));
+  CompiledProgram compiled;
   std::vector<SavedPlan> plans;
   reader(compiled.program, compiled.binary, compiled.kernel_placements, compiled.segments, plans);
   if (file.version >= 4) {
@@ -211,10 +216,8 @@ Result<CompiledFile> read(std::string_view bytes, const std::string_view* expect
   for (SavedPlan& each : plans) compiled.plans[each.lowered] = std::move(each.plan);
   TENON_TRY(program::validate(compiled.program));
   TENON_TRY(validate_compiled(compiled));
-  return made;
+  return compiled;
 }
-
-}  // namespace
 
 Status check_compiled_for(std::string_view was, std::string_view is) {
   if (was == is) return {};
@@ -232,21 +235,18 @@ Status check_compiled_for(std::string_view was, std::string_view is) {
         "it was compiled by version {} of the backend {}, and this is version {}",
         quoted(line(before, 1)), line(now, 0), quoted(line(now, 1)));
   }
-  const std::string_view there = line_without_equal(before, now, 2);
-  const std::string_view here = line_without_equal(now, before, 2);
+  std::string_view there = line_without_equal(before, now, 2);
+  std::string_view here = line_without_equal(now, before, 2);
+  if (there.empty() && here.empty()) {
+    // The same lines in another order, or another number of times.
+    size_t i = 2;
+    while (i < before.size() && line(before, i) == line(now, i)) ++i;
+    there = line(before, i);
+    here = line(now, i);
+  }
   return failed_precondition("it was compiled for another target: {}; this device: {}",
                              there.empty() ? "without that" : quoted(there),
                              here.empty() ? "without that" : quoted(here));
-}
-
-Result<CompiledProgram> load_compiled_program(std::string_view bytes, std::string_view compiled_for,
-                                              bool damaged_too) {
-  TENON_ASSIGN(CompiledFile file, read(bytes, &compiled_for, damaged_too));
-  return std::move(file.compiled);
-}
-
-Result<CompiledFile> read_compiled_file(std::string_view bytes) {
-  return read(bytes, nullptr, false);
 }
 
 }  // namespace tenon::runtime

@@ -33,13 +33,6 @@ Status check_compiled_for(std::string_view was, std::string_view is);
 Result<CompiledProgram> load_compiled_program(std::string_view bytes, std::string_view compiled_for,
                                               bool damaged_too = false);
 
-/// The same for any target, which check_compiled_for then judges.
-struct CompiledFile {
-  std::string compiled_for;
-  CompiledProgram compiled;
-};
-Result<CompiledFile> read_compiled_file(std::string_view bytes);
-
 /// OK if placements, segments and plans fit the Program, which must be valid.
 Status validate_compiled(const CompiledProgram& compiled);
 

@@ -73,6 +73,11 @@ TEST(CompiledSerial, ErrorsNameWhatDiffers) {
       "it was compiled for another target: 'vector_bytes 32'; this device: 'vector_bytes 16'");
   EXPECT_EQ(error("chip\n1.2\nname chip\ncompiler c\n", here),
             "it was compiled for another target: without that; this device: 'vector_bytes 16'");
+  EXPECT_EQ(error("chip\n1.2\nspace a\nspace a\nspace b\n", "chip\n1.2\nspace a\nspace b\n"),
+            "it was compiled for another target: 'space a'; this device: 'space b'");
+  EXPECT_EQ(error(std::string(119, 'n') + "é", here),
+            fmt::format("it was compiled for the backend '{}…', and this is 'chip'",
+                        std::string(119, 'n')));
   EXPECT_EQ(error("", here), "it was compiled for the backend '', and this is 'chip'");
   EXPECT_EQ(error(std::string(500, 'n'), here),
             fmt::format("it was compiled for the backend '{}…', and this is 'chip'",
@@ -84,14 +89,13 @@ TEST(CompiledSerial, NamesAreKept) {
   named.parameter_names = {"x"};
   named.result_names = {"y"};
   named.made_by = "tenon 0";
-  const auto read = read_compiled_file(save(named, "here\n1"));
+  const auto read = load_compiled_program(save(named, "here\n1"), "here\n1");
   ASSERT_TRUE(read) << read.error().to_string();
-  EXPECT_EQ(read->compiled_for, "here\n1");
-  EXPECT_EQ(read->compiled.parameter_names, named.parameter_names);
-  EXPECT_EQ(read->compiled.result_names, named.result_names);
-  EXPECT_EQ(read->compiled.made_by, "tenon 0");
+  EXPECT_EQ(read->parameter_names, named.parameter_names);
+  EXPECT_EQ(read->result_names, named.result_names);
+  EXPECT_EQ(read->made_by, "tenon 0");
   named.result_names.push_back("z");
-  EXPECT_EQ(read_compiled_file(save(named, "here")).error().message(),
+  EXPECT_EQ(load_compiled_program(save(named, "here"), "here").error().message(),
             "compiled program p: 2 names of 1 arrays");
 }
 

@@ -223,7 +223,7 @@ Result<std::vector<Literal>> run_on_device(const RunTarget& target,
                                            std::span<const Literal> arguments, const Checks& checks,
                                            RunInfo* info) {
   SpareDevices spare(target);
-  const CompileOptions options;  // Of the processes that the program starts.
+  const CompileOptions options;  // Processes that the program starts have these.
   return DeviceRun(checks, options, spare)
       .load(target, Compilation{compiled, {}, {}, {}}, arguments, nullptr, info);
 }

@@ -1,4 +1,4 @@
-"""What the tests of `tenon aot` share: commands, arrays, programs that are compiled, linked, run and compared."""
+"""Parts that the tests of `tenon aot` share: commands, arrays, programs that are compiled, linked, run and compared."""
 
 import json
 import os
@@ -22,7 +22,7 @@ FORMATS = {"f32": "f", "f64": "d", "s8": "b", "s16": "h", "s32": "i", "s64": "q"
            "pred": "B", "c64": "f", "c128": "d", "s4": "b", "s2": "b", "u4": "B", "u2": "B"}
 NPY_TYPES = {"f32": "<f4", "f64": "<f8", "s8": "|i1", "s16": "<i2", "s32": "<i4", "s64": "<i8", "u8": "|u1", "u16": "<u2", "u32": "<u4",
              "u64": "<u8", "pred": "|b1", "c64": "<c8", "c128": "<c16"}
-# What objects may ask of libc and libm.
+# Objects may ask these of libc and libm.
 LIBRARY = {"memcpy", "memmove", "memset", "memcmp", "fmod", "fmodf", "fma", "fmaf", "floor", "floorf", "ceil", "ceilf", "trunc", "truncf", "round",
            "roundf", "roundeven", "roundevenf", "rint", "rintf", "nearbyint", "nearbyintf"}
 

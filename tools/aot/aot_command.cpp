@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <iostream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -77,18 +75,6 @@ Result<std::vector<std::string>> entries_of(const hlo::Module& module,
   }
   if (names.empty()) return invalid_argument("there is no public function; name one with --entry");
   std::ranges::stable_partition(names, [](const std::string& name) { return name == "main"; });
-  return names;
-}
-
-// The names of a function's arrays that are no tokens, from their locations.
-std::vector<std::string> parameter_names(const hlo::Computation& function) {
-  std::vector<std::string> names;
-  for (size_t i = 0; i < function.parameter_count(); ++i) {
-    if (!function.parameter(i).type().is_tensor()) continue;
-    const hlo::Location& location = function.parameter_instruction(i).location();
-    const bool is_named = location != nullptr && location->kind == hlo::LocationKind::kName;
-    names.push_back(is_named ? location->name : "");
-  }
   return names;
 }
 
@@ -285,19 +271,13 @@ Result<AotProject> project_of(const AotCommandOptions& options) {
 Result<AotReport> compiled_ahead(const AotCommandOptions& options) {
   AotReport report;
   TENON_ASSIGN(report.project, project_of(options));
-  std::string bytes;
-  const bool standard_input = options.file == "-";
-  if (standard_input) {
-    bytes.assign(std::istreambuf_iterator<char>(std::cin), {});
-  } else {
-    TENON_ASSIGN(bytes, read_file(options.file));
-  }
+  TENON_ASSIGN(const InputFile input, read_input(options.file));
   auto backend = cpu::make_aot_backend(options.target);
   if (!backend) return Error(Status(backend.error()).in_stage(kUsageStage));
   TENON_ASSIGN(const auto devices, (*backend)->devices());
   AotCompilation compilation(options, *backend, devices[0].target);
   TENON_ASSIGN(const std::vector<CompiledFunction> functions,
-               compilation.run(bytes, standard_input ? "<stdin>" : options.file));
+               compilation.run(input.bytes, input.name));
   for (const CompiledFunction& each : functions) {
     report.project.functions.push_back(signature_of(each));
   }

@@ -52,7 +52,9 @@ std::optional<Stored> quantized(const Literal& wide, int64_t axis) {
                    Literal(Shape(ElementType::kF32, {size}))};
   for (int64_t i = 0; i < size; ++i) {
     const double most = largest[static_cast<size_t>(i)];
-    stored.scales.set_double(i, most == 0 ? 1 : most / 127);
+    stored.scales.set_double(i, most / 127);
+    // Denormal numbers have a scale that is rounded to zero.
+    if (stored.scales.get_double(i) == 0) stored.scales.set_double(i, 1);
   }
   for (int64_t i = 0; i < wide.element_count(); ++i) {
     const double scale = stored.scales.get_double(i / stride % size);

@@ -9,7 +9,7 @@ namespace tenon::tools {
 
 /// Writes the library, the weights, headers and all else to `folder`, which is made if it is not
 /// there, and states their paths in the report. All files are complete before the first of them
-/// takes its place; after an error the folder is as it was. Shared libraries are linked by the
+/// takes its place, and none does after an error before that. Shared libraries are linked by the
 /// command in the variable CC, else cc. Errors: kFailedPrecondition, with the path and the reason.
 Status write_files(AotReport& report, const std::string& folder);
 

@@ -1,7 +1,5 @@
 // `tenon compile`: compiles a program for a device that need not be there.
 #include <algorithm>
-#include <iostream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "core/base/digest.h"
@@ -81,20 +79,13 @@ std::vector<std::string> names_or(std::vector<std::string> given, size_t count, 
 }
 
 void add_names(const hlo::Computation& function, runtime::CompiledProgram& compiled) {
-  std::vector<std::string> parameters;
-  for (size_t i = 0; i < function.parameter_count(); ++i) {
-    if (!function.parameter(i).type().is_tensor()) continue;
-    const hlo::Location& location = function.parameter_instruction(i).location();
-    const bool is_named = location != nullptr && location->kind == hlo::LocationKind::kName;
-    parameters.push_back(is_named ? location->name : "");
-  }
   std::vector<std::string> results;
   for (const hlo::Dict& attributes : function.result_attributes()) {
     const hlo::Attribute* const name = hlo::find(attributes, "jax.result_info");
     const auto* const text = name == nullptr ? nullptr : name->get<std::string>();
     results.push_back(text == nullptr ? "" : *text);
   }
-  compiled.parameter_names = std::move(parameters);
+  compiled.parameter_names = parameter_names(function);
   compiled.result_names = std::move(results);
 }
 
@@ -105,9 +96,6 @@ Result<hlo::Compilation> compile_bytes(std::string_view bytes, const std::string
   compile.strict = options.strict;
   compile.rewrites = options.rewrites;
   TENON_TRY(set_tuning(options.tuning, compile.lower.tuning));
-  if (bytes.starts_with(runtime::kCompiledProgramFormat.letters)) {
-    return invalid_argument("{} is compiled already; 'tenon run' runs it", path);
-  }
   if (bytes.starts_with(program::kProgramFormat.letters)) {
     if (!options.entry.empty() || !options.shapes.empty()) {
       return invalid_argument("a saved program has one entry and static shapes");
@@ -194,16 +182,10 @@ void print_report(const hlo::Compilation& compilation, const ChosenTarget& chose
 }
 
 Status compile_file(const CompileCommandOptions& options) {
-  std::string bytes;
-  const bool standard_input = options.file == "-";
-  if (standard_input) {
-    bytes.assign(std::istreambuf_iterator<char>(std::cin), {});
-  } else {
-    TENON_ASSIGN(bytes, read_file(options.file));
-  }
+  TENON_ASSIGN(const InputFile input, read_input(options.file));
   TENON_ASSIGN(const ChosenTarget chosen, target_of(options));
   TENON_ASSIGN(hlo::Compilation compilation,
-               compile_bytes(bytes, standard_input ? "<stdin>" : options.file, options, chosen));
+               compile_bytes(input.bytes, input.name, options, chosen));
   complete_names(compilation.compiled);
   const std::string file =
       runtime::save(compilation.compiled, runtime::compiled_for(*chosen.backend, chosen.target));
@@ -247,7 +229,7 @@ void add_compile_command(CLI::App& app, int* exit_code) {
   command->add_flag("--json", options->json, "Print what was compiled as JSON");
   command->footer(
       "'tenon run FILE --device NAME' and programs with tenon/runtime.h run the file.\n\nExample:\n"
-      "  tenon compile samples/mnist_mlp/program.mlir -o mlp.tncp --device template");
+      "  tenon compile samples/digits_inference/program.mlir -o digits.tncp --device template");
   command->callback([options, exit_code] {
     const Status status = compile_file(*options);
     *exit_code = status.ok() ? 0 : report(status);

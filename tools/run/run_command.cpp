@@ -3,8 +3,6 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <iostream>
-#include <iterator>
 
 #include "core/backend/registry/registry.h"
 #include "core/base/file.h"
@@ -199,20 +197,20 @@ Result<RunOutcome> run_program(std::string_view bytes, const RunOptions& options
 Result<RunOutcome> run_compiled(std::string_view bytes, const RunOptions& options) {
   TENON_TRY(check_saved(options));
   if (options.strict || !options.tuning.empty() || !options.rewrites.disabled.empty()) {
-    return invalid_argument(
+    Status refused = invalid_argument(
         "the program is compiled already: --strict, --tune and --disable-rule are for 'tenon "
         "compile'");
+    return Error(std::move(refused).in_stage(kUsageStage));
   }
-  TENON_ASSIGN(const runtime::CompiledFile file, runtime::read_compiled_file(bytes));
   TENON_ASSIGN(const ChosenTarget chosen,
                choose_target({options.device, options.device_options.layers, options.legalize}));
-  TENON_TRY(runtime::check_compiled_for(file.compiled_for,
-                                        runtime::compiled_for(*chosen.backend, chosen.target)));
-  TENON_ASSIGN(const std::vector<Literal> arguments,
-               arguments_of(file.compiled.program, options.args));
+  TENON_ASSIGN(
+      const runtime::CompiledProgram compiled,
+      runtime::load_compiled_program(bytes, runtime::compiled_for(*chosen.backend, chosen.target)));
+  TENON_ASSIGN(const std::vector<Literal> arguments, arguments_of(compiled.program, options.args));
   return run_on(options,
                 [&](const hlo::RunTarget& target, const hlo::Checks& checks, hlo::RunInfo& info) {
-                  return hlo::run_on_device(target, file.compiled, arguments, checks, &info);
+                  return hlo::run_on_device(target, compiled, arguments, checks, &info);
                 });
 }
 
@@ -326,16 +324,9 @@ int run(const RunOptions& options) {
         not_found("there is no device '{}'; 'tenon devices' lists them", options.device);
     return report(std::move(unknown).in_stage(kUsageStage));
   }
-  const bool standard_input = options.file == "-";
-  std::string bytes;
-  if (standard_input) {
-    bytes.assign(std::istreambuf_iterator<char>(std::cin), {});
-  } else {
-    auto read = read_file(options.file);
-    if (!read) return report(read.error());
-    bytes = std::move(*read);
-  }
-  const std::string name = standard_input ? "<stdin>" : options.file;
+  const auto input = read_input(options.file);
+  if (!input) return report(input.error());
+  const auto& [bytes, name] = *input;
   if (!options.split) return run_one(bytes, name, options);
   int exit_code = 0;
   const std::vector<std::string> parts = split_programs(bytes);

@@ -1,39 +1,20 @@
 #include "tools/run/run_outcome.h"
 
-#include <unistd.h>
-
 #include <cmath>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "core/types/npy.h"
 #include "tools/cli.h"
+#include "tools/run/staged_files.h"
 
 namespace tenon::tools {
-// First to temporary files, which are then renamed.
 Status write_results(const RunOutcome& outcome, const std::string& directory) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const fs::path staging = fs::path(directory) / fmt::format(".results-{}", getpid());
-  fs::create_directories(staging, error);
-  if (error) return failed_precondition("cannot make {}: {}", directory, error.message());
-  const auto place = [&](size_t i) { return fs::path(directory) / fmt::format("out_{}.npy", i); };
-  Status status;
-  for (size_t i = 0; i < outcome.results.size() && status.ok(); ++i) {
-    status = write_npy((staging / fmt::format("{}", i)).string(), outcome.results[i]);
-    if (status.ok() && fs::is_directory(place(i), error)) {
-      status = failed_precondition("cannot write {}: it is a directory", place(i).string());
-    }
+  TENON_ASSIGN(StagedFiles files, StagedFiles::create(directory));
+  for (size_t i = 0; i < outcome.results.size(); ++i) {
+    TENON_TRY(files.named(write_npy(files.add(fmt::format("out_{}.npy", i)), outcome.results[i])));
   }
-  for (size_t i = 0; i < outcome.results.size() && status.ok(); ++i) {
-    fs::rename(staging / fmt::format("{}", i), place(i), error);
-    if (error) {
-      status = failed_precondition("cannot write {}: {}", place(i).string(), error.message());
-    }
-  }
-  std::error_code ignored;
-  fs::remove_all(staging, ignored);
-  return status;
+  TENON_TRY(files.move());
+  return {};
 }
 
 namespace {

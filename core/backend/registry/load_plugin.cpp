@@ -1,4 +1,5 @@
-// Apart from registry.cpp, so that who opens plug-ins alone needs no backend of this process.
+// The loading of plug-ins, apart from registry.cpp: the C runtime links it without the backends of
+// this process.
 #include <dlfcn.h>
 
 #include <filesystem>

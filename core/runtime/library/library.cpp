@@ -68,10 +68,17 @@ void write(TenonRuntimeError* error, std::string_view text) {
   constexpr size_t kText = offsetof(TenonRuntimeError, text);
   if (error == nullptr || error->size <= kText) return;
   const size_t room = error->size - kText - 1;
-  const size_t count = std::min(text.size(), room);
+  constexpr std::string_view kCut = "...";
+  const bool is_cut = text.size() > room && room >= kCut.size();
+  size_t count = is_cut ? room - kCut.size() : std::min(text.size(), room);
+  // UTF-8 is not cut within a character.
+  const auto continues = [&](size_t i) {
+    return (static_cast<unsigned char>(text[i]) & 0xC0) == 0x80;
+  };
+  while (count > 0 && count < text.size() && continues(count)) --count;
   std::memcpy(error->text, text.data(), count);
-  if (count < text.size() && count >= 3) std::memcpy(error->text + count - 3, "...", 3);
-  error->text[count] = '\0';
+  if (is_cut) std::memcpy(error->text + count, kCut.data(), kCut.size());
+  error->text[count + (is_cut ? kCut.size() : 0)] = '\0';
 }
 
 // Runs what may allocate, and turns its error into a code and a text.

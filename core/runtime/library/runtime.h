@@ -31,7 +31,8 @@
  * throws. A device that is lost answers TENON_RUNTIME_UNAVAILABLE: close it with all that is on it,
  * and open it again.
  *
- * Give up all handles before the process ends: the last one waits until the devices are closed.
+ * Give up all handles before the process ends: the last one waits until the devices are closed, for
+ * five seconds at most.
  *
  * Thread-safety: every function may be called from any thread, and several may run at once, also on
  * one program; a handle is given up by one call, after which it is not used. What a handle needs
@@ -56,10 +57,10 @@ typedef enum TenonRuntimeCode {
   TENON_RUNTIME_OK = 0,
   TENON_RUNTIME_CANCELLED = 1,
   TENON_RUNTIME_UNKNOWN = 2,
-  TENON_RUNTIME_INVALID_ARGUMENT = 3, /* A count, size or index that does not fit the program. */
+  TENON_RUNTIME_INVALID_ARGUMENT = 3, /* An argument does not fit, or the bytes are no program. */
   TENON_RUNTIME_DEADLINE_EXCEEDED = 4,
-  TENON_RUNTIME_NOT_FOUND = 5, /* No such file, plug-in or device. */
-  TENON_RUNTIME_ALREADY_EXISTS = 6,
+  TENON_RUNTIME_NOT_FOUND = 5,      /* No such file, plug-in or device. */
+  TENON_RUNTIME_ALREADY_EXISTS = 6, /* The device is open in this process already. */
   TENON_RUNTIME_PERMISSION_DENIED = 7,
   TENON_RUNTIME_RESOURCE_EXHAUSTED = 8,  /* No memory left, on the device or on the host. */
   TENON_RUNTIME_FAILED_PRECONDITION = 9, /* Compiled for another backend, version or target. */
@@ -67,7 +68,7 @@ typedef enum TenonRuntimeCode {
   TENON_RUNTIME_OUT_OF_RANGE = 11,
   TENON_RUNTIME_UNIMPLEMENTED = 12, /* A step that needs a function of the host. */
   TENON_RUNTIME_INTERNAL = 13,
-  TENON_RUNTIME_UNAVAILABLE = 14, /* The device is lost, or in use elsewhere. */
+  TENON_RUNTIME_UNAVAILABLE = 14, /* The device is lost, or another process has it. */
   TENON_RUNTIME_DATA_LOSS = 15,   /* The file is damaged. */
   TENON_RUNTIME_UNAUTHENTICATED = 16
 } TenonRuntimeCode;
@@ -123,6 +124,8 @@ TenonRuntimeCode tenon_runtime_device_info(const TenonRuntimeDevice* device,
  * bytes are not used afterwards. */
 TenonRuntimeCode tenon_runtime_load(TenonRuntimeDevice* device, const void* bytes, size_t size,
                                     TenonRuntimeProgram** program, TenonRuntimeError* error);
+/* The file is mapped while it is read: it must not be made shorter meanwhile; another may take its
+ * place. */
 TenonRuntimeCode tenon_runtime_load_file(TenonRuntimeDevice* device, const char* path,
                                          TenonRuntimeProgram** program, TenonRuntimeError* error);
 /* Null is allowed. */

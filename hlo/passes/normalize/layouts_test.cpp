@@ -260,6 +260,44 @@ TEST(FeaturesLast, ArraysKeepTheirOrderWhereTilesAreNotWide) {
   EXPECT_EQ(reduces, 1);
 }
 
+// The first of equal elements is another one in another order of dimensions.
+TEST(FeaturesLast, RegionsThatDoNotCommuteKeepTheOrder) {
+  const auto program = [](const std::string& combined, const std::string& result) {
+    return fmt::format(
+        R"(func.func @main(%x: tensor<2x32x18x20xf32>, %w: tensor<32x32x3x3xf32>) -> {1} {{
+  %z = stablehlo.constant dense<0.0> : tensor<f32>
+  %u = stablehlo.round_nearest_even %x : tensor<2x32x18x20xf32>
+  %v = stablehlo.round_nearest_even %w : tensor<32x32x3x3xf32>
+  %m = stablehlo.convolution(%u, %v) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], window = {{pad = [[1, 1], [1, 1]]}}
+      {{batch_group_count = 1 : i64, feature_group_count = 1 : i64}} : (tensor<2x32x18x20xf32>, tensor<32x32x3x3xf32>) -> tensor<2x32x18x20xf32>
+  %r = {0} ({{
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %p = stablehlo.compare NE, %a, %z : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %s = stablehlo.select %p, %a, %b : tensor<i1>, tensor<f32>
+      stablehlo.return %s : tensor<f32>
+    }}) : (tensor<2x32x18x20xf32>, tensor<f32>) -> {1}
+  return %r : {1}
+}})",
+        combined, result);
+  };
+  const std::string all = R"("stablehlo.reduce"(%m, %z) <{dimensions = array<i64: 1, 2, 3>}>)";
+  const std::string places = R"("stablehlo.reduce"(%m, %z) <{dimensions = array<i64: 2, 3>}>)";
+  const std::string window =
+      R"("stablehlo.reduce_window"(%m, %z) <{window_dimensions = array<i64: 1, 2, 2, 1>, window_strides = array<i64: 1, 2, 2, 1>}>)";
+  // The input and the filter have one each, and there is one behind the convolution.
+  EXPECT_EQ(transposes_left(program(all, "tensor<2xf32>")), 3);
+  EXPECT_EQ(transposes_left(program(window, "tensor<2x16x9x20xf32>")), 3);
+  EXPECT_EQ(transposes_left(program(places, "tensor<2x32xf32>")), 2);
+  for (const auto& [combined, result] : {std::pair(all, "tensor<2xf32>"),
+                                         {window, "tensor<2x16x9x20xf32>"},
+                                         {places, "tensor<2x32xf32>"}}) {
+    const std::string text = program(combined, result);
+    const auto before = import_module(text, "t");
+    ASSERT_TRUE(before) << before.error().to_string();
+    EXPECT_TRUE(changes_no_bit(**before, lay_out_by_features, text, 17));
+  }
+}
+
 // A product of the places that a window of one element reads.
 TEST(FeaturesLast, WindowsOfOnePlaceThatMoveAreProducts) {
   const std::string text =

@@ -3,6 +3,7 @@
 // that needs the order: the arrays between convolutions keep one layout.
 #include <algorithm>
 
+#include "hlo/ir/region.h"
 #include "hlo/passes/constants.h"
 #include "hlo/passes/normalize/layouts.h"
 
@@ -22,7 +23,8 @@ class Sinking {
     order_ = first->i64s(AttrKey::permutation);
     switch (op_.code()) {
       case OpCode::kReduceWindow:
-        return sink({AttrKey::window_dimensions, AttrKey::window_strides, AttrKey::base_dilations,
+        return keeps_results(op_.i64s(AttrKey::window_dimensions)) &&
+               sink({AttrKey::window_dimensions, AttrKey::window_strides, AttrKey::base_dilations,
                      AttrKey::window_dilations},
                     AttrKey::padding, op_.operand_count() / 2);
       case OpCode::kPad:
@@ -95,6 +97,20 @@ class Sinking {
     for (size_t i = 0; i < count; ++i) op_.set_operand(i, in_other_order(before, op_.operand(i)));
   }
 
+  // Whether elements may be combined in the other order of dimensions: those along which there are
+  // several, by `extents`, stay in order, or the region is an op that commutes.
+  bool keeps_results(const I64s& extents) const {
+    const Instruction* const inner = op_of_two_parameters(op_.region(0));
+    if (inner != nullptr && inner->info().commutative) return true;
+    int64_t last = -1;
+    for (size_t d = 0; d < order_.size(); ++d) {
+      if (extents[d] == 1) continue;
+      if (order_[d] < last) return false;
+      last = order_[d];
+    }
+    return true;
+  }
+
   // The results get other dimensions, and transposes by `order` behind them.
   void set_results(const Dims& dims, const I64s& order) {
     Builder after(*op_.parent(), op_.next());
@@ -136,8 +152,12 @@ class Sinking {
 
   bool sink_reduce() {
     const size_t arrays = op_.operand_count() / 2;
-    if (!are_free(arrays)) return false;
     const I64s before = op_.i64s(AttrKey::dimensions);
+    I64s extents(order_.size(), 1);
+    for (const int64_t d : before) {
+      extents[static_cast<size_t>(d)] = op_.operand_type(0).dims()[static_cast<size_t>(d)];
+    }
+    if (!are_free(arrays) || !keeps_results(extents)) return false;
     I64s reduced, left;  // In the other order; `left` lists the dimensions of the result as it is.
     for (size_t d = 0; d < order_.size(); ++d)
       (contains(before, static_cast<int64_t>(d)) ? reduced : left).push_back(order_[d]);

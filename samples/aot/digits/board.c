@@ -9,7 +9,7 @@ _Noreturn void start(void);
 
 extern unsigned char stack_top[]; /* board.ld */
 
-/* What a Cortex-M core reads at its reset: the stack, and where to start. */
+/* A Cortex-M core reads the stack and the start at its reset. */
 __attribute__((section(".vectors"), used)) static const void* const vectors[2] = {stack_top, (const void*)start};
 
 static uint32_t host(uint32_t operation, uintptr_t argument) {
@@ -29,7 +29,7 @@ _Noreturn void start(void) {
   for (;;) {}
 }
 
-/* What compilers call without being asked. */
+/* Compilers call these without being asked. */
 void* memcpy(void* to, const void* from, size_t count);
 void* memset(void* to, int value, size_t count);
 void* memcpy(void* to, const void* from, size_t count) {

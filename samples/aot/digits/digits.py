@@ -35,7 +35,7 @@ def dense(form, numbers):
 
 
 def largest_output(images, weights, bias):
-    """Of the hidden layer on all images, in f32."""
+    """The largest output of the hidden layer on all images, in f32."""
     columns = [weights[c::HIDDEN] for c in range(HIDDEN)]
     rows = [images[i:i + PIXELS] for i in range(0, len(images), PIXELS)]
     return max(sum(x * w for x, w in zip(row, column)) + b for row in rows for column, b in zip(columns, bias))
