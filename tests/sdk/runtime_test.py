@@ -264,7 +264,7 @@ class Tests:
         self.fails("compiled for the backend 'template', and this is 'interp'", "run", "model.tncp", "--device=interp")
         self.fails("compiled for the backend 'template', and this is 'interp'", "run", "model.tncp")
         self.fails("reference", "run", "model.tncp", "--device=reference")
-        self.fails("compiled already", "run", "model.tncp", "--device=template", "--strict")
+        self.fails("compiled already", "run", "model.tncp", "--device=template", "--strict", status=2)
         self.fails("parameter 1 of @main, .*has no value", "run", "model.tncp", "--device=template", "--arg=0=1")
         self.fails("would run on the host: .*there is no compiler", "compile", source, "-o", "x.tncp", f"--device={BUILD}/core/libdeclines.so", "--strict")
         expect(sorted(os.listdir(self.folder)) == before, f"files were left: {sorted(os.listdir(self.folder))}")
