@@ -113,6 +113,7 @@ TEST(TargetText, ErrorsNameTheLine) {
         "flops fast"}) {
     EXPECT_EQ(error(fmt::format("name chip\n{}\n", wrong)), line(wrong));
   }
+  EXPECT_EQ(error("name chip\nqueues 1\nqueues 2\n"), "line 3: 'queues' is stated twice");
   EXPECT_EQ(error(""), "the target '' is invalid: it has no name");
   EXPECT_EQ(error("name chip\ncompiler cc\nspace device 0 bytes, aligned to 3"),
             "the target 'chip' is invalid: an alignment of 3 is not a power of two");

@@ -6,6 +6,7 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <set>
 
 #include "core/kernel/ir/ops.h"
 
@@ -131,6 +132,10 @@ class TargetParser {
       if (!member(name) || !rest_.empty()) {
         return invalid_argument(
             "line {}: '{}' is no member of a target as 'tenon devices' writes it", number, line);
+      }
+      const bool is_listed = name == "math" || name == "space" || name == "tuning";
+      if (!is_listed && !seen_.insert(name).second) {
+        return invalid_argument("line {}: '{}' is stated twice", number, name);
       }
     }
     if (target_.spaces.empty()) target_.spaces.resize(1);
@@ -265,6 +270,7 @@ class TargetParser {
 
   TargetInfo target_;
   std::string_view rest_;
+  std::set<std::string_view> seen_;  // Members that a target has once.
 };
 
 }  // namespace

@@ -174,15 +174,11 @@ Status validate_compiled(const CompiledProgram& compiled) {
 
 namespace {
 
-bool is_inside_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
-
 // A line of a file, which may hold anything, for an error.
 std::string quoted(std::string_view line) {
   constexpr size_t kMost = 120;
   if (line.size() <= kMost) return fmt::format("'{}'", line);
-  size_t end = kMost;
-  while (end > 0 && is_inside_character(line[end])) --end;
-  return fmt::format("'{}…'", line.substr(0, end));
+  return fmt::format("'{}…'", line.substr(0, whole_characters(line, kMost)));
 }
 
 // The first line of `from` that `other` lacks, from the given one on.

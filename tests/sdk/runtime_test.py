@@ -256,6 +256,8 @@ class Tests:
         before = sorted(os.listdir(self.folder))
         self.fails("other.target: it states the compiler 'another', and that of template here is '", "compile", source, "-o", "x.tncp",
                    "--device=template", "--target-info=other.target")
+        self.fails("--device template without a number", "compile", source, "-o", "x.tncp", "--device=template:99",
+                   "--target-info=other.target", status=2)
         self.fails("none.target", "compile", source, "-o", "x.tncp", "--device=template", "--target-info=none.target")
         self.fails("/nowhere/x.tncp", "compile", source, "-o", "/nowhere/x.tncp", "--device=template")
         self.fails("/proc/x.tncp", "compile", source, "-o", "/proc/x.tncp", "--device=template")
@@ -263,7 +265,9 @@ class Tests:
         self.fails("model.tncp is compiled already", "compile", "model.tncp", "-o", "x.tncp", "--device=template")
         self.fails("compiled for the backend 'template', and this is 'interp'", "run", "model.tncp", "--device=interp")
         self.fails("compiled for the backend 'template', and this is 'interp'", "run", "model.tncp")
-        self.fails("reference", "run", "model.tncp", "--device=reference")
+        self.fails("reference", "run", "model.tncp", "--device=reference", status=2)
+        self.fails("one entry and static shapes", "run", "model.tncp", "--device=template", "--shape=0=2x4", status=2)
+        self.fails("a file is expected", "compile", source, "-o", "-", "--device=template", status=2)
         self.fails("compiled already", "run", "model.tncp", "--device=template", "--strict", status=2)
         self.fails("parameter 1 of @main, .*has no value", "run", "model.tncp", "--device=template", "--arg=0=1")
         self.fails("would run on the host: .*there is no compiler", "compile", source, "-o", "x.tncp", f"--device={BUILD}/core/libdeclines.so", "--strict")

@@ -60,6 +60,12 @@ Result<ChosenTarget> target_of(const CompileCommandOptions& options) {
   auto target = backend::parse_target(text);
   if (!target) return Error(Status(target.error()).with_context(options.target_info));
   TENON_ASSIGN(const ChosenDevice chosen, choose_device(device));
+  if (chosen.index != 0) {
+    return Error(Status(invalid_argument("--target-info describes the device: --device {} without "
+                                         "a number names the backend",
+                                         chosen.backend->name()))
+                     .in_stage(kUsageStage));
+  }
   Status same = check_compiler(*chosen.backend, *target);
   if (!same.ok()) return Error(std::move(same).with_context(options.target_info));
   return ChosenTarget{chosen.backend, *std::move(target)};
@@ -98,7 +104,8 @@ Result<hlo::Compilation> compile_bytes(std::string_view bytes, const std::string
   TENON_TRY(set_tuning(options.tuning, compile.lower.tuning));
   if (bytes.starts_with(program::kProgramFormat.letters)) {
     if (!options.entry.empty() || !options.shapes.empty()) {
-      return invalid_argument("a saved program has one entry and static shapes");
+      return Error(Status(invalid_argument("a saved program has one entry and static shapes"))
+                       .in_stage(kUsageStage));
     }
     TENON_ASSIGN(const program::Program program, program::load_program(bytes));
     return hlo::compile(program, *chosen.backend, chosen.target, compile);
@@ -207,7 +214,10 @@ void add_compile_command(CLI::App& app, int* exit_code) {
       ->required();
   command->add_option("-o,--output", options->output, "File to write")
       ->required()
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check([](const std::string& path) {
+        return std::string(path.empty() || path == "-" ? "a file is expected" : "");
+      });
   command
       ->add_option(
           "--device", options->device,

@@ -172,11 +172,13 @@ Result<std::vector<Literal>> arguments_of(const program::Program& program,
 // Refuses options that no saved or compiled program has.
 Status check_saved(const RunOptions& options) {
   if (options.device == "reference") {
-    return invalid_argument(
-        "the reference device evaluates modules; --device=interp runs programs");
+    return Status(invalid_argument(
+                      "the reference device evaluates modules; --device=interp runs programs"))
+        .in_stage(kUsageStage);
   }
   if (!options.entry.empty() || !options.shapes.empty()) {
-    return invalid_argument("a saved program has one entry and static shapes");
+    return Status(invalid_argument("a saved program has one entry and static shapes"))
+        .in_stage(kUsageStage);
   }
   return check_options(options, false);
 }

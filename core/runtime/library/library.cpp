@@ -9,6 +9,7 @@
 
 #include "core/backend/registry/registry.h"
 #include "core/base/file.h"
+#include "core/base/lines.h"
 #include "core/runtime/client.h"
 #include "core/runtime/library/runtime.h"
 #include "core/runtime/serial.h"
@@ -70,12 +71,7 @@ void write(TenonRuntimeError* error, std::string_view text) {
   const size_t room = error->size - kText - 1;
   constexpr std::string_view kCut = "...";
   const bool is_cut = text.size() > room && room >= kCut.size();
-  size_t count = is_cut ? room - kCut.size() : std::min(text.size(), room);
-  // UTF-8 is not cut within a character.
-  const auto continues = [&](size_t i) {
-    return (static_cast<unsigned char>(text[i]) & 0xC0) == 0x80;
-  };
-  while (count > 0 && count < text.size() && continues(count)) --count;
+  const size_t count = whole_characters(text, is_cut ? room - kCut.size() : room);
   std::memcpy(error->text, text.data(), count);
   if (is_cut) std::memcpy(error->text + count, kCut.data(), kCut.size());
   error->text[count + (is_cut ? kCut.size() : 0)] = '\0';
