@@ -6,11 +6,11 @@
 Prints a line "PASS name", "FAIL name: why" or "SKIP name: why" a test. on_gpu does the same on a real one.
 """
 
+import json
 import pathlib
 import re
 import shutil
 import struct
-import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "samples/aot/lstm"))
@@ -295,7 +295,7 @@ int main(void) {
 }
 """)
     program = link(out, source)
-    if run("ldconfig", "-p")[1].find("libcuda.so.1") < 0:
+    if not shutil.which("ldconfig") or "libcuda.so.1" not in run("ldconfig", "-p")[1]:
         equal(run(program, variables={"LD_LIBRARY_PATH": ""}), (0, "CUDA_ERROR_SHARED_OBJECT_INIT_FAILED\n"))
     (folder / "empty").mkdir()
     (folder / "empty.c").write_text("int cuModuleLoadData(void) { return 0; }\n")
@@ -348,6 +348,21 @@ def test_images_of_gpus(folder):
         raise Skip("no ptxas: only PTX was made")
 
 
+def test_described_gpus(folder):
+    """The description of a device states the GPU and for how many multiprocessors kernels are chosen."""
+    described = check_run(TENON, "devices", "--target", "gpu-sim")
+    expect("compute_units 132\n" in described, described)
+    (folder / "same.txt").write_text(described)
+    (folder / "small.txt").write_text(described.replace("compute_units 132\n", "compute_units 16\n"))
+    reports = {}
+    for name, options in (("usual", ["--cpu=sm_90"]), ("same", [f"--target-info={folder / 'same.txt'}"]), ("small", [f"--target-info={folder / 'small.txt'}"])):
+        (folder / "model.mlir").write_text(ALL["large"])
+        reports[name] = json.loads(check_run(TENON, "aot", folder / "model.mlir", "-o", folder / name, TARGET, "--library=source", "--json", *options))
+    equal(reports["usual"]["hash"], reports["same"]["hash"])
+    equal({report["target"] for report in reports.values()}, {"nvptx64-nvidia-cuda sm_90"})
+    expect(reports["small"]["kernels"] != reports["usual"]["kernels"], "the same kernels for 16 multiprocessors")
+
+
 # --- Refusals
 
 
@@ -359,6 +374,8 @@ def test_usage(folder):
             ([TARGET, "--cpu=sm_70"], "sm_75, sm_80"),
             (["--target=nvptx-nvidia-cuda", "--cpu=sm_90"], "only nvptx64-nvidia-cuda is known"),
             (["--library=source"], "--library source is for GPUs"),
+            ([f"--target-info={folder / 'p.mlir'}"], "--target-info is for GPUs"),
+            ([TARGET, f"--target-info={folder / 'p.mlir'}"], "p.mlir"),
             *(([TARGET, "--cpu=sm_90", option], f"{name} is for CPUs")
               for option, name in (("--threads=2", "--threads"), ("--arena=stack", "--arena stack"), ("--call=x", "--call"),
                                    ("--features=+a", "--features"), ("--bench", "--bench"), ("--optimize=size", "--optimize size")))):

@@ -87,15 +87,16 @@ PROGRAMS = [*programs.PROGRAMS, ("nested", NESTED), ("data_loop", LOOP), ("large
 
 @dataclasses.dataclass
 class Gpu:
-    """What models are compiled for, what `tenon run` runs the same program on, and the environment of programs."""
+    """The processor that models are compiled for, the device on which `tenon run` runs them, the environment of programs, more options."""
     cpu: str
     device: str
     variables: dict
+    options: tuple = ()
 
 
 def compile_model(folder, source, gpu, *options, name="model"):
     """The folder of the model, and its report."""
-    return support.aot(folder, source, TARGET, f"--cpu={gpu.cpu}", *options, name=name)
+    return support.aot(folder, source, TARGET, f"--cpu={gpu.cpu}", *gpu.options, *options, name=name)
 
 
 def link(out, source, *options, name="model", library=None, compiler=None):

@@ -38,6 +38,7 @@ struct AotCommandOptions {
   std::string arena = "caller";
   int64_t threads = 0;
   cpu::AotTarget target;
+  std::string target_info;
   std::vector<std::string> calls;
   std::vector<std::string> entries;
   std::vector<std::string> shapes;
@@ -245,6 +246,7 @@ Result<cpu::AotModel> compile_model(const std::vector<CompiledFunction>& functio
 // An option that is for CPUs alone, or for GPUs alone.
 Status check_options(const AotCommandOptions& options) {
   if (!options.is_gpu()) {
+    if (!options.target_info.empty()) return usage("--target-info is for GPUs");
     if (options.library != "source") return {};
     return usage(fmt::format("--library source is for GPUs: --target {}", gpu::kAheadTriple));
   }
@@ -301,10 +303,24 @@ Status compile_for_gpu(const std::vector<CompiledFunction>&, const AotCommandOpt
   return unimplemented("GPUs are compiled for by tenon");
 }
 #else
+// The GPU of --cpu, or of the description in a file.
+Result<gpu::AheadTarget> gpu_of(const AotCommandOptions& options) {
+  gpu::AheadTarget target = {options.target.cpu, 0};
+  if (options.target_info.empty()) return target;
+  TENON_ASSIGN(const std::string text, read_file(options.target_info));
+  const auto described = backend::parse_target(text);
+  if (!described) return Error(Status(described.error()).with_context(options.target_info));
+  if (target.cpu.empty()) target.cpu = described->name;
+  target.multiprocessors = described->compute_units;
+  return target;
+}
+
 Result<std::shared_ptr<backend::Backend>> make_backend(const AotCommandOptions& options) {
   if (!options.is_gpu()) return cpu::make_aot_backend(options.target);
-  if (options.target.triple == gpu::kAheadTriple)
-    return gpu::make_ahead_backend(options.target.cpu);
+  if (options.target.triple == gpu::kAheadTriple) {
+    TENON_ASSIGN(const gpu::AheadTarget target, gpu_of(options));
+    return gpu::make_ahead_backend(target);
+  }
   return invalid_argument("--target {}: of GPUs only {} is known", options.target.triple,
                           gpu::kAheadTriple);
 }
@@ -315,9 +331,9 @@ Status compile_for_gpu(const std::vector<CompiledFunction>& functions,
   AotProject& project = report.project;
   std::vector<const program::Program*> programs;
   for (const CompiledFunction& each : functions) programs.push_back(&each.program);
+  TENON_ASSIGN(const gpu::AheadTarget target, gpu_of(options));
   TENON_ASSIGN(report.gpu,
-               gpu::compile_ahead(programs, {options.target.cpu, project.name, project.version,
-                                             options.weights == "file"}));
+               gpu::compile_ahead(programs, {target, project.version, options.weights == "file"}));
   gpu::AheadModel& made = *report.gpu;
   cpu::AotModel& model = report.model;
   for (size_t i = 0; i < functions.size(); ++i) {
@@ -336,7 +352,7 @@ Status compile_for_gpu(const std::vector<CompiledFunction>& functions,
   project.weights_bytes = std::ssize(model.weights);
   project.weights_hash =
       fmt::format("{:016x}", tenon_aot_hash(model.weights.data(), model.weights.size()));
-  project.target = fmt::format("{} {}", gpu::kAheadTriple, options.target.cpu);
+  project.target = fmt::format("{} {}", gpu::kAheadTriple, target.cpu);
   project.kernels = std::ssize(made.kernels);
   return {};
 }
@@ -430,6 +446,12 @@ void add_target_options(CLI::App& command, AotCommandOptions& options) {
       .add_option("--features", options.target.features,
                   "Further features of the processor, as LLVM names them: +avx2,-avx512f")
       ->type_name("LIST");
+  command
+      .add_option(
+          "--target-info", options.target_info,
+          "The GPU, as 'tenon devices --target' printed it where it is: its multiprocessors, "
+          "and its name without --cpu")
+      ->type_name("FILE");
 }
 
 void add_form_options(CLI::App& command, AotCommandOptions& options) {

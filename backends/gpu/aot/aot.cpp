@@ -27,17 +27,18 @@ struct AheadChip {
 };
 constexpr AheadChip kAheadChips[] = {{75, 40}, {80, 108}, {86, 82}, {89, 128}, {90, 132}};
 
-Result<AheadChip> chip_of(const std::string& cpu) {
+Result<AheadChip> chip_of(const AheadTarget& target) {
   std::string names;
-  for (const AheadChip& each : kAheadChips) {
+  for (AheadChip each : kAheadChips) {
     const std::string name = fmt::format("sm_{}", each.compute_capability);
-    if (cpu == name) return each;
+    if (target.multiprocessors > 0) each.multiprocessors = target.multiprocessors;
+    if (target.cpu == name) return each;
     names += name + ", ";
   }
   // The size of the GPU that `gpu-sim` simulates.
-  if (cpu == kSimulator) return kAheadChips[std::size(kAheadChips) - 1];
+  if (target.cpu == kSimulator) return kAheadChips[std::size(kAheadChips) - 1];
   return invalid_argument("--cpu {}: a GPU is one of {}or newer by the code of the last",
-                          cpu.empty() ? "NAME" : cpu, names);
+                          target.cpu.empty() ? "NAME" : target.cpu, names);
 }
 
 // Makes no image: what it is asked is which kernels are declined.
@@ -211,21 +212,21 @@ Result<std::vector<AheadImage>> images_of(std::vector<std::string> images, const
 
 }  // namespace
 
-Result<std::shared_ptr<backend::Backend>> make_ahead_backend(const std::string& cpu) {
-  TENON_ASSIGN(const AheadChip chip, chip_of(cpu));
+Result<std::shared_ptr<backend::Backend>> make_ahead_backend(const AheadTarget& target) {
+  TENON_ASSIGN(const AheadChip chip, chip_of(target));
   return std::make_shared<AheadBackend>(chip);
 }
 
 Result<AheadModel> compile_ahead(std::span<const Program* const> programs,
                                  const AheadOptions& options) {
-  TENON_ASSIGN(const AheadChip chip, chip_of(options.cpu));
+  TENON_ASSIGN(const AheadChip chip, chip_of(options.target));
   TENON_ASSIGN(const auto devices, AheadBackend(chip).devices());
-  const bool is_simulator = options.cpu == kSimulator;
+  const bool is_simulator = options.target.cpu == kSimulator;
   const std::string ptxas = is_simulator ? "" : find_ptxas();
   AheadModel model;
   std::string made_from =
-      fmt::format("{} {} {} ptxas {} {}", kAheadTriple, options.cpu, devices[0].target.compiler_id,
-                  version_of(ptxas), options.version);
+      fmt::format("{} {} {} {} ptxas {} {}", kAheadTriple, options.target.cpu, chip.multiprocessors,
+                  devices[0].target.compiler_id, version_of(ptxas), options.version);
   for (const Program* const each : programs) {
     TENON_TRY(check_steps_ahead(*each));
     made_from += program::save(*each);
@@ -249,7 +250,7 @@ Result<AheadModel> compile_ahead(std::span<const Program* const> programs,
   }
   model.kernels = std::move(compiled.code.kernels);
   if (!model.kernels.empty()) {
-    TENON_ASSIGN(model.images, images_of(std::move(compiled.code.images), options.cpu));
+    TENON_ASSIGN(model.images, images_of(std::move(compiled.code.images), options.target.cpu));
   }
   place_memories(programs, options.weights_in_file, model);
   constexpr size_t kMost = size_t{1} << 30;

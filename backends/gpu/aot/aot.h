@@ -20,9 +20,14 @@ namespace tenon::gpu {
 /// The triple of GPUs.
 inline constexpr std::string_view kAheadTriple = "nvptx64-nvidia-cuda";
 
+struct AheadTarget {
+  std::string cpu;  ///< "sm_90"; "simulator": images that the tests' libcuda.so.1 runs.
+  /// Kernels are chosen for so many; 0: those of a common card.
+  int64_t multiprocessors = 0;
+};
+
 struct AheadOptions {
-  std::string cpu;      ///< "sm_90"; "simulator": images that the tests' libcuda.so.1 runs.
-  std::string name;     ///< The model's.
+  AheadTarget target;
   std::string version;  ///< The compiler's, for the hash.
   bool weights_in_file = false;
 };
@@ -67,7 +72,7 @@ inline constexpr int64_t kAheadAlignment = 64;
 
 /// A backend with one device, which no process can open: Programs compiled for it are what
 /// compile_ahead() takes. Errors: kInvalidArgument, with the names of processors.
-Result<std::shared_ptr<backend::Backend>> make_ahead_backend(const std::string& cpu);
+Result<std::shared_ptr<backend::Backend>> make_ahead_backend(const AheadTarget& target);
 
 /// Errors: kUnimplemented for a step that needs a host, by its label; more constants than an object
 /// can hold.
