@@ -196,7 +196,7 @@ void place_memories(std::span<const Program* const> programs, bool in_file, Ahea
   }
 }
 
-Result<std::vector<AheadImage>> images_of(std::vector<std::string> images, const std::string& cpu) {
+std::vector<AheadImage> images_of(std::vector<std::string> images, const std::string& cpu) {
   std::vector<AheadImage> made;
   for (std::string& each : images) {
     std::string kind = each.starts_with(
@@ -250,7 +250,7 @@ Result<AheadModel> compile_ahead(std::span<const Program* const> programs,
   }
   model.kernels = std::move(compiled.code.kernels);
   if (!model.kernels.empty()) {
-    TENON_ASSIGN(model.images, images_of(std::move(compiled.code.images), options.target.cpu));
+    model.images = images_of(std::move(compiled.code.images), options.target.cpu);
   }
   place_memories(programs, options.weights_in_file, model);
   constexpr size_t kMost = size_t{1} << 30;
