@@ -15,16 +15,14 @@ import random
 import re
 import shutil
 import struct
-import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "samples/aot/lstm"))
 
 import lstm  # noqa: E402
 import programs  # noqa: E402
-from support import (ARGUMENTS, BUILD, CC, CXX, LIBRARY, ROOT, STRICT, TENON, Failure, Skip, aot, arrays_of, check_run,  # noqa: E402
-                     compare, compile_c, differs, equal, expect, harness, npy_data, random_bytes, results_of_run, run)
+from support import (BUILD, CC, CXX, LIBRARY, ROOT, STRICT, TENON, Failure, Skip, aot, arrays_of, check_run,  # noqa: E402
+                     compare, compile_c, differs, equal, expect, harness, npy_data, random_bytes, results_of_run, run, run_tests)
 
 
 # --- Results
@@ -730,22 +728,5 @@ def test_nothing_is_half_written(folder):
     out.chmod(0o755)
 
 
-def main(tests):
-    failed = 0
-    for name, test in tests.items():
-        if not name.startswith("test_") or (len(ARGUMENTS) > 1 and name not in ARGUMENTS[1:]):
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                test(pathlib.Path(folder).resolve())
-                print(f"PASS {name}", flush=True)
-            except Skip as skipped:
-                print(f"SKIP {name}: {skipped}", flush=True)
-            except (Failure, subprocess.TimeoutExpired, OSError, ValueError, KeyError) as error:
-                failed += 1
-                print(f"FAIL {name}: {' '.join(str(error).split())}", flush=True)
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(dict(globals())))
+    sys.exit(run_tests(dict(globals())))

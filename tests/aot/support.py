@@ -8,6 +8,7 @@ import re
 import struct
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HERE = ROOT / "tests/aot"
@@ -52,8 +53,8 @@ def run(*command, cwd=None, variables=None, cores=None):
     return done.returncode, done.stdout
 
 
-def check_run(*command, cwd=None, cores=None):
-    code, output = run(*command, cwd=cwd, cores=cores)
+def check_run(*command, cwd=None, variables=None, cores=None):
+    code, output = run(*command, cwd=cwd, variables=variables, cores=cores)
     expect(code == 0, f"{' '.join(map(str, command))}: status {code}: {output[-1500:]}")
     return output
 
@@ -122,11 +123,11 @@ def npy_data(path):
     return data[10 + length:]
 
 
-def results_of_run(folder, program, arguments, results):
-    """The bytes of the results of `tenon run --device cpu` on one core, as code ahead of time is for one thread."""
+def results_of_run(folder, program, arguments, results, device="cpu"):
+    """The bytes of the results of `tenon run`; on the CPU on one core, as code ahead of time is for one thread."""
     out = folder / "run"
-    check_run(TENON, "run", program, "--device=cpu", "--strict", "--out", out, *[f"--arg={i}=@{path}" for i, path in enumerate(arguments)],
-              cores={min(os.sched_getaffinity(0))})
+    check_run(TENON, "run", program, f"--device={device}", "--strict", "--out", out, *[f"--arg={i}=@{path}" for i, path in enumerate(arguments)],
+              cores={min(os.sched_getaffinity(0))} if device == "cpu" else None)
     return [npy_data(out / f"out_{i}.npy") for i in range(results)]
 
 
@@ -145,10 +146,8 @@ def differs(kind, found, expected, tolerance):
     return ""
 
 
-def compare(folder, text, *options, name="model", tolerance=0, harness_options=(), library=None, compiler=None, emulator=()):
-    """Compiles a program, runs it on random arguments, and compares the results with those of `tenon run`."""
-    arguments, results = arrays_of(text)
-    out, report = aot(folder, text, *options, name=name)
+def random_arguments(folder, arguments):
+    """Arguments as files of NumPy, whose paths are returned, and one after the other in the file `arguments`."""
     paths = []
     given = b""
     for i, (kind, dims) in enumerate(arguments):
@@ -157,13 +156,44 @@ def compare(folder, text, *options, name="model", tolerance=0, harness_options=(
         write_npy(paths[-1], kind, dims, data)
         given += data
     (folder / "arguments").write_bytes(given)
+    return paths
+
+
+def check_results(found, expected, types, tolerance=0):
+    """Compares bytes that stand one after the other with those of each result."""
+    at = 0
+    for i, (each, (kind, _)) in enumerate(zip(expected, types)):
+        why = differs(kind, found[at:at + len(each)], each, tolerance)
+        expect(not why, f"result {i}: {why}")
+        at += len(each)
+    equal(at, len(found))
+
+
+def compare(folder, text, *options, name="model", tolerance=0, harness_options=(), library=None, compiler=None, emulator=()):
+    """Compiles a program, runs it on random arguments, and compares the results with those of `tenon run`."""
+    arguments, results = arrays_of(text)
+    out, report = aot(folder, text, *options, name=name)
+    paths = random_arguments(folder, arguments)
     program = harness(out, *harness_options, name=name, library=library and out / library, compiler=compiler)
     check_run(*emulator, program, "main", folder / "arguments", folder / "results")
-    found = (folder / "results").read_bytes()
-    at = 0
-    for i, (expected, (kind, _)) in enumerate(zip(results_of_run(folder, folder / f"{name}.mlir", paths, len(results)), results)):
-        why = differs(kind, found[at:at + len(expected)], expected, tolerance)
-        expect(not why, f"result {i}: {why}")
-        at += len(expected)
-    equal(at, len(found))
+    expected = results_of_run(folder, folder / f"{name}.mlir", paths, len(results))
+    check_results((folder / "results").read_bytes(), expected, results, tolerance)
     return out, report
+
+
+def run_tests(tests):
+    """Runs the functions test_… among those that are given, and prints a line for each; the status of the process."""
+    failed = 0
+    for name, test in tests.items():
+        if not name.startswith("test_") or (len(ARGUMENTS) > 1 and name not in ARGUMENTS[1:]):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                test(pathlib.Path(folder).resolve())
+                print(f"PASS {name}", flush=True)
+            except Skip as skipped:
+                print(f"SKIP {name}: {skipped}", flush=True)
+            except (Failure, subprocess.TimeoutExpired, OSError, ValueError, KeyError) as error:
+                failed += 1
+                print(f"FAIL {name}: {' '.join(str(error).split())}", flush=True)
+    return 1 if failed else 0

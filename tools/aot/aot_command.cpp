@@ -7,11 +7,13 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "backends/gpu/aot/aot.h"
 #include "core/base/file.h"
 #include "core/program/serial.h"
 #include "hlo/driver/compile.h"
 #include "hlo/passes/normalize/refine_shapes.h"
 #include "tools/aot/report.h"
+#include "tools/aot/tenon_aot.h"
 #include "tools/aot/weights.h"
 #include "tools/aot/write_files.h"
 #include "tools/arguments.h"
@@ -36,6 +38,7 @@ struct AotCommandOptions {
   std::string arena = "caller";
   int64_t threads = 0;
   cpu::AotTarget target;
+  std::string target_info;
   std::vector<std::string> calls;
   std::vector<std::string> entries;
   std::vector<std::string> shapes;
@@ -44,6 +47,8 @@ struct AotCommandOptions {
   std::vector<std::string> tuning;
   bool json = false;
   bool bench = false;
+
+  bool is_gpu() const { return target.triple.starts_with("nvptx"); }
 };
 
 // A function of the model, compiled.
@@ -155,13 +160,14 @@ class AotCompilation {
 // Names of arguments that C takes and that differ from all others; else x0, x1 …
 std::vector<std::string> argument_names(const CompiledFunction& function) {
   static const std::set<std::string, std::less<>> kTaken = {
-      "arena",   "context", "auto",     "break",     "case",     "char",   "const",    "continue",
-      "do",      "double",  "else",     "enum",      "extern",   "float",  "for",      "goto",
-      "if",      "inline",  "int",      "long",      "register", "return", "short",    "signed",
-      "sizeof",  "static",  "struct",   "switch",    "typedef",  "union",  "void",     "while",
-      "bool",    "class",   "delete",   "new",       "this",     "true",   "false",    "template",
-      "default", "errors",  "volatile", "operator",  "private",  "public", "unsigned", "restrict",
-      "try",     "catch",   "using",    "namespace", "i",        "main",   "error"};
+      "arena",   "context", "auto",     "break",    "case",     "char",      "const",    "continue",
+      "do",      "double",  "else",     "enum",     "extern",   "float",     "for",      "goto",
+      "if",      "inline",  "int",      "long",     "register", "return",    "short",    "signed",
+      "sizeof",  "static",  "struct",   "switch",   "typedef",  "union",     "void",     "while",
+      "bool",    "class",   "delete",   "new",      "this",     "true",      "false",    "template",
+      "default", "errors",  "volatile", "operator", "private",  "public",    "unsigned", "restrict",
+      "gpu",     "stream",  "try",      "catch",    "using",    "namespace", "i",        "main",
+      "error"};
   const size_t count = function.program.parameters.size();
   std::vector<std::string> names;
   std::set<std::string> seen;
@@ -237,7 +243,25 @@ Result<cpu::AotModel> compile_model(const std::vector<CompiledFunction>& functio
   return model;
 }
 
+// An option that is for CPUs alone, or for GPUs alone.
+Status check_options(const AotCommandOptions& options) {
+  if (!options.is_gpu()) {
+    if (!options.target_info.empty()) return usage("--target-info is for GPUs");
+    if (options.library != "source") return {};
+    return usage(fmt::format("--library source is for GPUs: --target {}", gpu::kAheadTriple));
+  }
+  const std::pair<std::string_view, bool> given[] = {
+      {"--threads", options.threads > 0}, {"--arena stack", options.arena == "stack"},
+      {"--call", !options.calls.empty()}, {"--features", !options.target.features.empty()},
+      {"--bench", options.bench},         {"--optimize size", options.optimize == "size"}};
+  for (const auto& [name, is_given] : given) {
+    if (is_given) return usage(fmt::format("{} is for CPUs, not for GPUs", name));
+  }
+  return {};
+}
+
 Result<AotProject> project_of(const AotCommandOptions& options) {
+  TENON_TRY(check_options(options));
   AotProject project;
   const std::string stem = fs::path(options.file).stem().string();
   project.name =
@@ -247,7 +271,10 @@ Result<AotProject> project_of(const AotCommandOptions& options) {
   }
   project.library = options.library == "object"   ? AotLibrary::kObject
                     : options.library == "static" ? AotLibrary::kStatic
+                    : options.library == "source" ? AotLibrary::kSource
                                                   : AotLibrary::kShared;
+  project.version = TENON_VERSION;
+  project.is_gpu = options.is_gpu();
   project.is_cpp = options.language == "c++";
   project.stack_arena = options.arena == "stack";
   project.threads = options.threads;
@@ -268,11 +295,74 @@ Result<AotProject> project_of(const AotCommandOptions& options) {
   return project;
 }
 
+#ifdef TENON_AOT_CROSS
+Result<std::shared_ptr<backend::Backend>> make_backend(const AotCommandOptions& options) {
+  return cpu::make_aot_backend(options.target);
+}
+Status compile_for_gpu(const std::vector<CompiledFunction>&, const AotCommandOptions&, AotReport&) {
+  return unimplemented("GPUs are compiled for by tenon");
+}
+#else
+// The GPU of --cpu, or of the description in a file.
+Result<gpu::AheadTarget> gpu_of(const AotCommandOptions& options) {
+  gpu::AheadTarget target = {options.target.cpu, 0};
+  if (options.target_info.empty()) return target;
+  TENON_ASSIGN(const std::string text, read_file(options.target_info));
+  const auto described = backend::parse_target(text);
+  if (!described) return Error(Status(described.error()).with_context(options.target_info));
+  if (target.cpu.empty()) target.cpu = described->name;
+  target.multiprocessors = described->compute_units;
+  return target;
+}
+
+Result<std::shared_ptr<backend::Backend>> make_backend(const AotCommandOptions& options) {
+  if (!options.is_gpu()) return cpu::make_aot_backend(options.target);
+  if (options.target.triple == gpu::kAheadTriple) {
+    TENON_ASSIGN(const gpu::AheadTarget target, gpu_of(options));
+    return gpu::make_ahead_backend(target);
+  }
+  return invalid_argument("--target {}: of GPUs only {} is known", options.target.triple,
+                          gpu::kAheadTriple);
+}
+
+// States what all models have in the report's `model`, and the rest in its `gpu`.
+Status compile_for_gpu(const std::vector<CompiledFunction>& functions,
+                       const AotCommandOptions& options, AotReport& report) {
+  AotProject& project = report.project;
+  std::vector<const program::Program*> programs;
+  for (const CompiledFunction& each : functions) programs.push_back(&each.program);
+  TENON_ASSIGN(const gpu::AheadTarget target, gpu_of(options));
+  TENON_ASSIGN(report.gpu,
+               gpu::compile_ahead(programs, {target, project.version, options.weights == "file"}));
+  gpu::AheadModel& made = *report.gpu;
+  cpu::AotModel& model = report.model;
+  for (size_t i = 0; i < functions.size(); ++i) {
+    const gpu::AheadEntry& entry = made.entries[i];
+    model.entries.push_back({project.name + "_" + functions[i].name, entry.arena_bytes,
+                             entry.arena_bytes, entry.aliases});
+    complete(project.functions[i], model.entries.back());
+    project.functions[i].waits = entry.waits;
+  }
+  for (const gpu::AheadConstant& each : made.list) {
+    model.constants.push_back({fmt::format("{}_constant_{}", project.name, model.constants.size()),
+                               each.shape, each.bytes, each.in_file ? each.offset : -1});
+  }
+  model.weights = made.weights;
+  model.hash = project.hash = made.hash;
+  project.weights_bytes = std::ssize(model.weights);
+  project.weights_hash =
+      fmt::format("{:016x}", tenon_aot_hash(model.weights.data(), model.weights.size()));
+  project.target = fmt::format("{} {}", gpu::kAheadTriple, target.cpu);
+  project.kernels = std::ssize(made.kernels);
+  return {};
+}
+#endif
+
 Result<AotReport> compiled_ahead(const AotCommandOptions& options) {
   AotReport report;
   TENON_ASSIGN(report.project, project_of(options));
   TENON_ASSIGN(const InputFile input, read_input(options.file));
-  auto backend = cpu::make_aot_backend(options.target);
+  auto backend = make_backend(options);
   if (!backend) return Error(Status(backend.error()).in_stage(kUsageStage));
   TENON_ASSIGN(const auto devices, (*backend)->devices());
   AotCompilation compilation(options, *backend, devices[0].target);
@@ -280,6 +370,10 @@ Result<AotReport> compiled_ahead(const AotCommandOptions& options) {
                compilation.run(input.bytes, input.name));
   for (const CompiledFunction& each : functions) {
     report.project.functions.push_back(signature_of(each));
+  }
+  if (options.is_gpu()) {
+    TENON_TRY(compile_for_gpu(functions, options, report));
+    return report;
   }
   TENON_ASSIGN(report.model, compile_model(functions, options, report.project));
   if (auto symbols = cpu::symbols_of(report.model.object)) report.symbols = *std::move(symbols);
@@ -312,6 +406,7 @@ void run_cross() {
 
 // Whether LLVM has the target here; input from a pipe can be read once only.
 bool has_target(const AotCommandOptions& options) {
+  if (options.is_gpu()) return true;
   const auto backend = cpu::make_aot_backend(options.target);
   return backend || backend.error().code() != ErrorCode::kUnimplemented;
 }
@@ -339,22 +434,31 @@ int aot(const AotCommandOptions& options) {
 void add_target_options(CLI::App& command, AotCommandOptions& options) {
   command
       .add_option("--target", options.target.triple,
-                  "Triple of the machine, as LLVM names it (default: this machine's)")
+                  "Triple of the machine, as LLVM names it (default: this machine's); "
+                  "nvptx64-nvidia-cuda: NVIDIA's GPUs")
       ->type_name("TRIPLE");
   command
       .add_option("--cpu", options.target.cpu,
                   "Processor, as LLVM names it: native, x86-64-v3, skylake … (default: native "
-                  "without --target, else the least)")
+                  "without --target, else the least); of a GPU sm_90 …")
       ->type_name("NAME");
   command
       .add_option("--features", options.target.features,
                   "Further features of the processor, as LLVM names them: +avx2,-avx512f")
       ->type_name("LIST");
+  command
+      .add_option(
+          "--target-info", options.target_info,
+          "The GPU, as 'tenon devices --target' printed it where it is: its multiprocessors, "
+          "and its name without --cpu")
+      ->type_name("FILE");
 }
 
 void add_form_options(CLI::App& command, AotCommandOptions& options) {
-  command.add_option("--library", options.library, "Form of the code")
-      ->check(CLI::IsMember({"static", "shared", "object"}))
+  command
+      .add_option("--library", options.library,
+                  "Form of the code; source, for GPUs: in C, for a compiler of the host")
+      ->check(CLI::IsMember({"static", "shared", "object", "source"}))
       ->capture_default_str();
   command
       .add_option("--weights", options.weights,

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cctype>
 
 #include "tools/aot/project.h"
@@ -26,20 +27,6 @@ std::string macros_of(const AotSignature& function, const AotArray& array) {
   text += fmt::format("#define {}_COUNT {}\n", name, array.count());
   text += fmt::format("#define {}_BYTES {}\n", name, array.shape.byte_size());
   return text;
-}
-
-// "const float* x, float* y, void* arena"
-std::string parameters_of(const AotProject& project, const AotSignature& function) {
-  std::vector<std::string> list;
-  for (const AotArray& each : function.arguments) {
-    list.push_back(fmt::format("const {}* {}", c_type(each.shape.element_type()), each.name));
-  }
-  for (const AotArray& each : function.results) {
-    list.push_back(fmt::format("{}* {}", c_type(each.shape.element_type()), each.name));
-  }
-  if (!project.stack_arena) list.emplace_back("void* arena");
-  if (project.takes_context()) list.emplace_back("const tenon_aot_context* context");
-  return list.empty() ? "void" : fmt::format("{}", fmt::join(list, ", "));
 }
 
 std::string arrays_comment(const AotSignature& function) {
@@ -67,16 +54,25 @@ std::string c_function(const AotProject& project, const AotSignature& function) 
     text += fmt::format(" *   {:<12} {} bytes, aligned to {}{}\n", "arena", function.arena_bytes,
                         cpu::kAotAlignment, function.arena_bytes == 0 ? "; NULL will do" : "");
   }
+  if (project.is_gpu) {
+    text += function.waits
+                ? " * Waits for the values that decide its loops and branches: no stream "
+                  "may be capturing a graph.\n"
+                : " * Only puts work on the stream, which may be capturing a graph.\n";
+  }
   text += " */\n";
   text += fmt::format("#define {}_ARENA_BYTES {}\n", upper(function.symbol), function.arena_bytes);
   for (const auto* list : {&function.arguments, &function.results}) {
     for (const AotArray& each : *list) text += macros_of(function, each);
   }
-  text += fmt::format("{} {}({});\n", project.calls.empty() ? "void" : "int32_t", function.symbol,
+  const bool has_outcome = project.is_gpu || !project.calls.empty();
+  text += fmt::format("{} {}({});\n", has_outcome ? "int32_t" : "void", function.symbol,
                       parameters_of(project, function));
-  text += fmt::format(
-      "int32_t {}_run(void* const* arrays, void* arena, const tenon_aot_context* context);\n",
-      function.symbol);
+  text += fmt::format("int32_t {}_run({});\n", function.symbol,
+                      project.is_gpu
+                          ? "const void* gpu, void* const* arrays, void* arena, "
+                            "struct CUstream_st* stream"
+                          : "void* const* arrays, void* arena, const tenon_aot_context* context");
   return text;
 }
 
@@ -93,6 +89,35 @@ std::string calls_struct(const AotProject& project) {
   return text + fmt::format("}} {}_calls;\n", project.name);
 }
 
+constexpr const char* kGpuComment =
+    R"( * Arrays are in the GPU's memory, dense, the last dimension is the fastest. Their addresses are
+ * multiples of {}. Results overlap neither arguments nor each other, unless it is said below that
+ * two may have one memory. Functions return a CUresult, 0 for success; an error of the work that
+ * they put on a stream is that of a later call. The context in which the model was loaded must be
+ * current. tenon_aot_cuda.h says more.
+)";
+
+std::string gpu_struct(const AotProject& project) {
+  const bool weights = project.weights_bytes > 0;
+  return fmt::format(
+      R"(
+/* A loaded model: memory of the caller's, which stays where it is until it is unloaded. */
+typedef struct {0}_gpu {{
+  tenon_aot_cuda cuda;
+  void* functions[{1}];
+}} {0}_gpu;
+
+/* Loads the model into the current context{2}. After an error there is
+ * nothing to unload. */
+int32_t {0}_load({0}_gpu* gpu{3});
+/* After the end of all work on all streams. */
+int32_t {0}_unload({0}_gpu* gpu);
+)",
+      project.name, std::max<int64_t>(project.kernels, 1),
+      weights ? fmt::format(", with a copy of the bytes of {}", project.weights_file()) : "",
+      weights ? ", const void* weights" : "");
+}
+
 std::string context_comment(const AotProject& project) {
   if (!project.takes_context()) return "";
   std::vector<std::string> members;
@@ -106,21 +131,6 @@ std::string context_comment(const AotProject& project) {
     members.push_back(fmt::format("parallel_for, of at most {} workers; pool", project.threads));
   }
   return fmt::format(" * The context needs {}.\n", fmt::join(members, ", and "));
-}
-
-// "main" as a class: "Main".
-std::string class_of(std::string_view name) {
-  std::string text;
-  bool start = true;
-  for (const char c : name) {
-    if (c == '_') {
-      start = true;
-      continue;
-    }
-    text += start ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
-    start = false;
-  }
-  return c_identifier(text);
 }
 
 std::string cpp_type(ElementType type) {
@@ -222,6 +232,35 @@ std::string macro_of(const AotSignature& function, const AotArray& array) {
   return upper(function.symbol + "_" + array.name);
 }
 
+std::string parameters_of(const AotProject& project, const AotSignature& function) {
+  std::vector<std::string> list;
+  if (project.is_gpu) list.push_back(fmt::format("const {}_gpu* gpu", project.name));
+  for (const AotArray& each : function.arguments) {
+    list.push_back(fmt::format("const {}* {}", c_type(each.shape.element_type()), each.name));
+  }
+  for (const AotArray& each : function.results) {
+    list.push_back(fmt::format("{}* {}", c_type(each.shape.element_type()), each.name));
+  }
+  if (!project.stack_arena) list.emplace_back("void* arena");
+  if (project.takes_context()) list.emplace_back("const tenon_aot_context* context");
+  if (project.is_gpu) list.emplace_back("struct CUstream_st* stream");
+  return list.empty() ? "void" : fmt::format("{}", fmt::join(list, ", "));
+}
+
+std::string class_of(std::string_view name) {
+  std::string text;
+  bool start = true;
+  for (const char c : name) {
+    if (c == '_') {
+      start = true;
+      continue;
+    }
+    text += start ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+    start = false;
+  }
+  return c_identifier(text);
+}
+
 std::string description_of(const AotArray& array) {
   std::string text = array.shape.to_string();
   using enum ElementType;
@@ -236,17 +275,21 @@ std::string description_of(const AotArray& array) {
 
 std::string c_header(const AotProject& project) {
   const std::string guard = upper(project.name) + "_H";
-  std::string text = fmt::format(
-      "/* {0}: written by `tenon aot` for {1}.\n"
-      " *\n"
-      " * Arrays are dense, the last dimension is the fastest. Their addresses are multiples of "
-      "{2}\n"
-      " * bytes and of the size of an element; multiples of {3} are fastest. Results overlap "
-      "neither\n"
-      " * arguments nor each other, unless it is said below that two may have one memory.\n{4}"
-      " */\n#ifndef {5}\n#define {5}\n\n#include \"tenon_aot.h\"\n\n",
-      project.name, in_comment(project.target), cpu::kAotLeastAlignment, cpu::kAotAlignment,
-      context_comment(project), guard);
+  std::string text = fmt::format("/* {}: written by `tenon aot` for {}.\n *\n", project.name,
+                                 in_comment(project.target));
+  if (project.is_gpu) {
+    text += fmt::format(kGpuComment, cpu::kAotAlignment);
+  } else {
+    text += fmt::format(
+        " * Arrays are dense, the last dimension is the fastest. Their addresses are multiples of "
+        "{}\n"
+        " * bytes and of the size of an element; multiples of {} are fastest. Results overlap "
+        "neither\n"
+        " * arguments nor each other, unless it is said below that two may have one memory.\n{}",
+        cpu::kAotLeastAlignment, cpu::kAotAlignment, context_comment(project));
+  }
+  text += fmt::format(" */\n#ifndef {0}\n#define {0}\n\n#include \"{1}\"\n\n", guard,
+                      project.is_gpu ? "tenon_aot_cuda.h" : "tenon_aot.h");
   text += fmt::format("#ifdef __cplusplus\nextern \"C\" {{\n#endif\n\n#define {}_ALIGNMENT {}\n",
                       upper(project.name), cpu::kAotAlignment);
   text += fmt::format("#define {}_HASH \"{}\"\n", upper(project.name), project.hash);
@@ -257,15 +300,16 @@ std::string c_header(const AotProject& project) {
   if (project.threads > 0) {
     text += fmt::format("#define {}_THREADS {}\n", upper(project.name), project.threads);
   }
-  text += calls_struct(project);
+  text += project.is_gpu ? gpu_struct(project) : calls_struct(project);
   for (const AotSignature& each : project.functions) text += c_function(project, each);
   text += fmt::format(
-      "\nextern const tenon_aot_model {}_model;\n\n#ifdef __cplusplus\n}}\n#endif\n#endif\n",
-      project.name);
+      "\nextern const tenon_aot_{}model {}_model;\n\n#ifdef __cplusplus\n}}\n#endif\n#endif\n",
+      project.is_gpu ? "cuda_" : "", project.name);
   return text;
 }
 
 std::string cpp_header(const AotProject& project) {
+  if (project.is_gpu) return gpu_cpp_header(project);
   std::string text = fmt::format(
       "// {0} in C++20: functions on spans, each with an arena.\n#pragma once\n\n"
       "#include <cstddef>\n#include <cstdint>\n#include <span>\n\n#include \"{0}.h\"\n"

@@ -13,7 +13,7 @@
 
 namespace tenon::tools {
 
-enum class AotLibrary { kObject, kStatic, kShared };
+enum class AotLibrary { kObject, kStatic, kShared, kSource };
 
 /// An argument or result, as C sees it.
 struct AotArray {
@@ -31,6 +31,7 @@ struct AotSignature {
   std::vector<AotArray> arguments;
   std::vector<AotArray> results;
   int64_t arena_bytes = 0;
+  bool waits = false;  ///< For a GPU: it has loops or branches.
 };
 
 /// A custom call: the member of NAME_calls.
@@ -44,8 +45,11 @@ struct AotProject {
   std::string name;
   std::string target;  ///< For people: "x86_64-linux-gnu znver4".
   std::string hash;
+  std::string version;  ///< The version of Tenon.
   AotLibrary library = AotLibrary::kStatic;
   bool is_cpp = false;
+  bool is_gpu = false;
+  int64_t kernels = 0;  ///< For a GPU: the functions of NAME_gpu.
   bool stack_arena = false;
   int64_t threads = 0;
   int64_t weights_bytes = 0;  ///< Size of the file; 0: there is none.
@@ -53,8 +57,10 @@ struct AotProject {
   std::vector<AotCall> calls;
   std::vector<AotSignature> functions;
 
-  bool takes_context() const { return weights_bytes > 0 || threads > 0 || !calls.empty(); }
-  /// "lstm.o", "liblstm.a", "liblstm.so"
+  bool takes_context() const {
+    return !is_gpu && (weights_bytes > 0 || threads > 0 || !calls.empty());
+  }
+  /// "lstm.o", "liblstm.a", "liblstm.so", "lstm.c"
   std::string library_file() const;
   std::string weights_file() const { return name + ".weights"; }
 };
@@ -69,10 +75,26 @@ std::string upper(std::string_view text);
 /// "f32[1,60]"
 std::string description_of(const AotArray& array);
 
+/// "main" as a class: "Main".
+std::string class_of(std::string_view name);
+/// The parameters of NAME_FUNCTION: "const float* x, float* y, void* arena".
+std::string parameters_of(const AotProject& project, const AotSignature& function);
+/// The start of an example's function: its arrays of the host.
+std::string example_arrays(const AotProject& project, const AotSignature& function);
+/// Statements that set the arguments to ones.
+std::string example_ones(const AotSignature& function);
+/// Prints what results begin with.
+std::string example_results(const AotSignature& function);
+/// A function that reads the file of weights, if there is one.
+std::string read_weights_function(const AotProject& project);
+
 /// NAME.h
 std::string c_header(const AotProject& project);
 /// NAME.hpp
 std::string cpp_header(const AotProject& project);
+/// Those of a model for a GPU.
+std::string gpu_cpp_header(const AotProject& project);
+std::string gpu_example(const AotProject& project);
 /// NAME_example.c
 std::string example_source(const AotProject& project);
 /// All files but the library and the weights.

@@ -103,9 +103,17 @@ void print_report(const AotReport& report) {
   const AotProject& project = report.project;
   const auto functions = std::ranges::count_if(report.symbols, &cpu::AotSymbol::is_code);
   fmt::print("{} for {}\n", project.name, project.target);
-  fmt::print("{:>14}  object\n", grouped(std::ssize(report.model.object)));
-  fmt::print("{:>14}  code, {}\n", grouped(report.code_bytes()), counted(functions, "function"));
-  fmt::print("{:>14}  constants in the object\n", grouped(report.embedded_bytes()));
+  if (report.gpu) {
+    for (const gpu::AheadImage& each : report.gpu->images) {
+      fmt::print("{:>14}  {}, {}\n", grouped(std::ssize(each.bytes)), each.kind,
+                 counted(project.kernels, "kernel"));
+    }
+  } else {
+    fmt::print("{:>14}  object\n", grouped(std::ssize(report.model.object)));
+    fmt::print("{:>14}  code, {}\n", grouped(report.code_bytes()), counted(functions, "function"));
+  }
+  fmt::print("{:>14}  constants in the {}\n", grouped(report.embedded_bytes()),
+             report.gpu ? "library" : "object");
   if (project.weights_bytes > 0) {
     fmt::print("{:>14}  weights in {}\n", grouped(project.weights_bytes), project.weights_file());
   }
@@ -131,6 +139,23 @@ void print_report(const AotReport& report) {
   }
 }
 
+namespace {
+
+// The parts that a model for a GPU has in place of code and symbols.
+void add_gpu(const gpu::AheadModel& model, nlohmann::json& document) {
+  document["images"] = nlohmann::json::array();
+  document["kernels"] = nlohmann::json::array();
+  for (const gpu::AheadImage& each : model.images) {
+    document["images"].push_back({{"kind", each.kind}, {"bytes", each.bytes.size()}});
+  }
+  for (const gpu::GpuKernelCode& each : model.kernels) {
+    document["kernels"].push_back(
+        {{"name", each.symbol}, {"blocks", each.blocks}, {"threads", each.threads}});
+  }
+}
+
+}  // namespace
+
 nlohmann::json json_of(const AotReport& report) {
   nlohmann::json document = {{"name", report.project.name},
                              {"target", report.project.target},
@@ -149,6 +174,7 @@ nlohmann::json json_of(const AotReport& report) {
                           {"symbol", each.symbol},
                           {"arena_bytes", each.arena_bytes},
                           {"temporary_bytes", report.model.entries[i].temporary_bytes}};
+    if (report.gpu) row["waits"] = each.waits;
     if (i < report.times.size()) {
       const AotTimes& times = report.times[i];
       row["times"] = {
@@ -168,6 +194,7 @@ nlohmann::json json_of(const AotReport& report) {
                                      {"bytes", each.bytes},
                                      {"in_file", each.offset >= 0}});
   }
+  if (report.gpu) add_gpu(*report.gpu, document);
   return document;
 }
 

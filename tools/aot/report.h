@@ -2,7 +2,9 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 
+#include "backends/gpu/aot/aot.h"
 #include "tools/aot/project.h"
 
 namespace tenon::tools {
@@ -16,7 +18,8 @@ struct AotTimes {
 
 struct AotReport {
   AotProject project;
-  cpu::AotModel model;
+  cpu::AotModel model;  ///< For a GPU without an object.
+  std::optional<gpu::AheadModel> gpu;
   std::vector<cpu::AotSymbol>
       symbols;                     ///< Those of the object; empty if it has none that can be read.
   std::vector<std::string> files;  ///< As written.

@@ -1,9 +1,12 @@
 #include "tools/aot/write_files.h"
 
+#include <sys/wait.h>
+
 #include <cstdlib>
 
 #include "core/base/child_process.h"
 #include "core/base/file.h"
+#include "tools/aot/gpu_source.h"
 #include "tools/run/staged_files.h"
 
 namespace tenon::tools {
@@ -15,37 +18,87 @@ std::string quoted_for_shell(const std::string& word) {
   return text + "'";
 }
 
-// The C compiler links, which finds the linker and the C library.
-Status link_shared(const std::string& object, const std::string& path, const std::string& soname) {
-  TENON_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create("tenon-aot"));
-  const std::string input = folder.file("model.o");
-  TENON_TRY(write_file(input, object));
+// Runs the C compiler, which finds the linker and the C library, to make the file `path`.
+Status run_c_compiler(std::string_view what, const std::string& arguments,
+                      const std::string& path) {
   const char* const given = std::getenv("CC");
+  const std::string compiler = given != nullptr && *given != '\0' ? given : "cc";
   const std::string command =
-      fmt::format("{} -shared -nostartfiles -Wl,--gc-sections -Wl,-soname,{} -o {} {} -lm 2>&1",
-                  given != nullptr && *given != '\0' ? given : "cc", quoted_for_shell(soname),
-                  quoted_for_shell(path), quoted_for_shell(input));
+      fmt::format("{} {} -o {} 2>&1", compiler, arguments, quoted_for_shell(path));
   FILE* const pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) return failed_precondition("cannot start a C compiler to link {}", path);
+  if (pipe == nullptr) return failed_precondition("cannot start a C compiler for {}", path);
   std::string printed;
   for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) printed += static_cast<char>(c);
   const int status = pclose(pipe);
   if (status == 0) return {};
-  return failed_precondition("cannot link {} by '{}': {}", path, command,
+  constexpr int kNotFound = 127;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kNotFound) {
+    return failed_precondition(
+        "cannot {} {}: there is no C compiler '{}'; the variable CC names one", what, path,
+        compiler);
+  }
+  return failed_precondition("cannot {} {} by '{}': {}", what, path, command,
                              describe_end(status, printed));
 }
 
-Status write_library(const AotReport& report, const std::string& path) {
-  switch (report.project.library) {
-    case AotLibrary::kObject:
-      return write_file(path, report.model.object);
-    case AotLibrary::kStatic: {
-      TENON_ASSIGN(const std::string archive,
-                   cpu::archive_of(report.model.object, report.project.name + ".o"));
-      return write_file(path, archive);
-    }
-    case AotLibrary::kShared:
-      return link_shared(report.model.object, path, report.project.library_file());
+Status link_shared(const AotProject& project, const std::string& object, const std::string& path) {
+  return run_c_compiler("link",
+                        fmt::format("-shared {} -Wl,-soname,{} {} {}",
+                                    project.is_gpu ? "" : "-nostartfiles -Wl,--gc-sections",
+                                    quoted_for_shell(project.library_file()),
+                                    quoted_for_shell(object), project.is_gpu ? "-ldl" : "-lm"),
+                        path);
+}
+
+// The form that the model is to have, of an object.
+Status write_form(const AotReport& report, const std::string& object, const std::string& path) {
+  if (report.project.library == AotLibrary::kObject) return write_file(path, object);
+  if (report.project.library == AotLibrary::kStatic) {
+    TENON_ASSIGN(const std::string archive, cpu::archive_of(object, report.project.name + ".o"));
+    return write_file(path, archive);
+  }
+  TENON_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create("tenon-aot"));
+  const std::string input = folder.file("model.o");
+  TENON_TRY(write_file(input, object));
+  return link_shared(report.project, input, path);
+}
+
+// The host's part of a model for a GPU: a source, and the bytes that become a part of it.
+std::vector<std::pair<std::string, std::string_view>> host_files(const AotReport& report,
+                                                                 const std::string& source) {
+  auto files = gpu_blobs(report.project, *report.gpu);
+  files.insert(files.begin(), {report.project.name + ".c", source});
+  return files;
+}
+
+Status write_gpu_library(const AotReport& report, const std::string& path) {
+  AotProject project = report.project;
+  project.library = AotLibrary::kSource;
+  TENON_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create("tenon-aot"));
+  const std::string source = gpu_source(project, *report.gpu);
+  for (const auto& [name, bytes] : host_files(report, source)) {
+    TENON_TRY(write_file(folder.file(name), bytes));
+  }
+  for (const ProjectFile& each : aot_files_of(project)) {
+    TENON_TRY(write_file(folder.file(each.path), each.text));
+  }
+  const std::string object = folder.file("model.o");
+  TENON_TRY(run_c_compiler(
+      "compile",
+      fmt::format("-std=c11 -O2 -fPIC -c {}", quoted_for_shell(folder.file(project.name + ".c"))),
+      object));
+  TENON_ASSIGN(const std::string bytes, read_file(object));
+  return write_form(report, bytes, path);
+}
+
+Status write_library(const AotReport& report, StagedFiles& files) {
+  const std::string path = files.add(report.project.library_file());
+  if (!report.gpu) return write_form(report, report.model.object, path);
+  if (report.project.library != AotLibrary::kSource) return write_gpu_library(report, path);
+  const std::string source = gpu_source(report.project, *report.gpu);
+  TENON_TRY(write_file(path, source));
+  for (const auto& [name, bytes] : gpu_blobs(report.project, *report.gpu)) {
+    TENON_TRY(write_file(files.add(name), bytes));
   }
   return {};
 }
@@ -54,7 +107,7 @@ Status write_library(const AotReport& report, const std::string& path) {
 
 Status write_files(AotReport& report, const std::string& folder) {
   TENON_ASSIGN(StagedFiles files, StagedFiles::create(folder));
-  TENON_TRY(files.named(write_library(report, files.add(report.project.library_file()))));
+  TENON_TRY(files.named(write_library(report, files)));
   if (report.project.weights_bytes > 0) {
     TENON_TRY(
         files.named(write_file(files.add(report.project.weights_file()), report.model.weights)));

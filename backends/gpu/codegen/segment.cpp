@@ -34,17 +34,25 @@ kernel::Kernel copy_kernel(int64_t bytes) {
   return b.finish();
 }
 
+// The kernels of an image: those of Programs, and those that copy.
+struct SegmentKernels {
+  std::vector<const kernel::Kernel*> list;
+  std::map<int64_t, std::pair<uint32_t, kernel::Kernel>> copies;  // By their bytes.
+};
+
 class GpuSegmentMaker {
  public:
-  explicit GpuSegmentMaker(const Program& program) : program_(program) {
-    for (const kernel::Kernel& each : program.kernels) kernels_.push_back(&each);
+  GpuSegmentMaker(const Program& program, SegmentKernels& kernels)
+      : program_(program),
+        kernels_(kernels),
+        first_kernel_(static_cast<uint32_t>(kernels.list.size())) {
+    for (const kernel::Kernel& each : program.kernels) kernels_.list.push_back(&each);
   }
 
   Status run() {
     segment_.memories = program::memory_sizes(program_);
     return sequence(0).status;
   }
-  backend::Kernels kernels() const { return kernels_; }
   GpuSegment take() { return std::move(segment_); }
 
  private:
@@ -72,7 +80,7 @@ class GpuSegmentMaker {
   }
 
   Status add_step(const program::Launch& launch, std::vector<SegmentStep>& steps) {
-    SegmentLaunch made = {launch.kernel, {}, launch.scalars};
+    SegmentLaunch made = {first_kernel_ + launch.kernel, {}, launch.scalars};
     for (const BufferId id : launch.buffers) made.buffers.push_back(place(id));
     steps.emplace_back(std::move(made));
     return {};
@@ -81,11 +89,11 @@ class GpuSegmentMaker {
   Status add_step(const program::Copy& copy, std::vector<SegmentStep>& steps) {
     const int64_t bytes = program_.buffer(copy.destination).bytes();
     if (bytes == 0) return {};
-    const auto [known, added] =
-        copies_.try_emplace(bytes, static_cast<uint32_t>(kernels_.size()), kernel::Kernel());
+    const auto [known, added] = kernels_.copies.try_emplace(
+        bytes, static_cast<uint32_t>(kernels_.list.size()), kernel::Kernel());
     if (added) {
       known->second.second = copy_kernel(bytes);
-      kernels_.push_back(&known->second.second);
+      kernels_.list.push_back(&known->second.second);
     }
     steps.emplace_back(
         SegmentLaunch{known->second.first, {place(copy.source), place(copy.destination)}, {}});
@@ -142,8 +150,8 @@ class GpuSegmentMaker {
   }
 
   const Program& program_;
-  std::vector<const kernel::Kernel*> kernels_;
-  std::map<int64_t, std::pair<uint32_t, kernel::Kernel>> copies_;  // By their bytes.
+  SegmentKernels& kernels_;
+  const uint32_t first_kernel_;
   GpuSegment segment_;
 };
 
@@ -151,11 +159,23 @@ class GpuSegmentMaker {
 
 Result<CompiledKernels> compile_segment(const backend::TargetInfo& target, const Program& program,
                                         Assembler& assembler) {
-  GpuSegmentMaker maker(program);
-  TENON_TRY(maker.run());
-  TENON_ASSIGN(CompiledKernels compiled, compile(target, maker.kernels(), assembler));
-  compiled.code.segment = maker.take();
+  std::vector<GpuSegment> segments;
+  const Program* const programs[] = {&program};
+  TENON_ASSIGN(CompiledKernels compiled, compile_segments(target, programs, assembler, segments));
+  compiled.code.segment = std::move(segments[0]);
   return compiled;
+}
+
+Result<CompiledKernels> compile_segments(const backend::TargetInfo& target,
+                                         std::span<const Program* const> programs,
+                                         Assembler& assembler, std::vector<GpuSegment>& segments) {
+  SegmentKernels kernels;
+  for (const Program* const each : programs) {
+    GpuSegmentMaker maker(*each, kernels);
+    TENON_TRY(maker.run());
+    segments.push_back(maker.take());
+  }
+  return compile(target, kernels.list, assembler);
 }
 
 }  // namespace tenon::gpu

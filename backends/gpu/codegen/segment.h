@@ -15,4 +15,9 @@ namespace tenon::gpu {
 Result<CompiledKernels> compile_segment(const backend::TargetInfo& target,
                                         const program::Program& program, Assembler& assembler);
 
+/// The same for several programs, whose kernels are in one image: `segments` gets one for each.
+Result<CompiledKernels> compile_segments(const backend::TargetInfo& target,
+                                         std::span<const program::Program* const> programs,
+                                         Assembler& assembler, std::vector<GpuSegment>& segments);
+
 }  // namespace tenon::gpu

@@ -1,0 +1,409 @@
+#!/usr/bin/env python3
+"""`tenon aot` for GPUs: models run on the simulated GPU, by a CUDA driver made for these tests, with the results of `tenon run --device gpu-sim`.
+
+    aot_gpu_test.py [BUILD] [TEST…]      the command is $TENON, else BUILD/tenon, else build/tenon; the driver BUILD/tests/aot/libcuda.so.1
+
+Prints a line "PASS name", "FAIL name: why" or "SKIP name: why" a test. on_gpu does the same on a real one.
+"""
+
+import json
+import pathlib
+import re
+import shutil
+import struct
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "samples/aot/lstm"))
+
+import lstm  # noqa: E402
+import programs  # noqa: E402
+from gpu_support import LOOP, NESTED, PROGRAMS, TARGET, Gpu, compare, compile_model, harness, link, samples  # noqa: E402
+from support import (BUILD, CC, CXX, STRICT, TENON, Failure, Skip, check_run, equal, expect, run, run_tests)  # noqa: E402
+
+DRIVER = BUILD.resolve() / "tests/aot/libcuda.so.1"
+SIMULATED = {"LD_LIBRARY_PATH": str(DRIVER.parent)}
+SIMULATOR = Gpu("simulator", "gpu-sim", SIMULATED)
+ALL = dict(PROGRAMS)
+WARNINGS = ["-std=c11", *STRICT]
+
+
+def each(folder, names):
+    for name in names:
+        inner = folder / name
+        inner.mkdir()
+        try:
+            yield inner, ALL[name]
+        except Failure as failure:
+            raise Failure(f"{name}: {failure}") from failure
+
+
+def run_model(program, folder, variables=SIMULATED, function="main"):
+    return run(program, function, folder / "arguments", folder / "results", variables=variables)
+
+
+# --- Results
+
+
+def test_results_are_those_of_run(folder):
+    for name, text in PROGRAMS:
+        inner = folder / name
+        inner.mkdir()
+        try:
+            compare(inner, text, SIMULATOR)
+        except Failure as failure:
+            raise Failure(f"{name}: {failure}") from failure
+
+
+def test_samples(folder):
+    for name, path, inputs in samples():
+        inner = folder / name
+        inner.mkdir()
+        try:
+            compare(inner, path, SIMULATOR, inputs=inputs)
+        except Failure as failure:
+            raise Failure(f"{name}: {failure}") from failure
+
+
+def test_donated_arguments_share_memory(folder):
+    for name, options in (("apart", []), ("shared", ["-DDONATE"])):
+        inner = folder / name
+        inner.mkdir()
+        out, _, _ = compare(inner, programs.DONATED, SIMULATOR, harness_options=options)
+        expect("argument f32[100]; may have the memory of result y0" in (out / "model.h").read_text(), "no word of the shared memory")
+
+
+def test_several_functions(folder):
+    """One image and one set of constants for all; names of arguments are those of the program."""
+    out, report = compile_model(folder, programs.TWO_FUNCTIONS, SIMULATOR)
+    equal([each["symbol"] for each in report["functions"]], ["model_main", "model_twice"])
+    equal(len(report["images"]), 1)
+    line = "int32_t model_main(const model_gpu* gpu, const float* features, float* y0, void* arena, struct CUstream_st* stream);"
+    expect(line in (out / "model.h").read_text(), "no such function")
+    program = harness(out)
+    (folder / "arguments").write_bytes(struct.pack("<8f", *range(8)))
+    for name, factor in (("main", -1), ("twice", 2)):
+        equal(run_model(program, folder, function=name), (0, ""))
+        equal(struct.unpack("<8f", (folder / "results").read_bytes()), tuple(factor * i for i in map(float, range(8))))
+
+
+def test_weights(folder):
+    """Constants in the library and in a file give the same results; equal ones are stored once."""
+    text = lstm.lstm()
+    weights = 3 * (120 * 240 + 240) * 4
+    (folder / "in").mkdir()
+    _, report, _ = compare(folder / "in", text, SIMULATOR)
+    equal(report["weights_bytes"], 0)
+    expect(weights <= report["constant_bytes"] <= weights + 4096, f"{report['constant_bytes']} bytes of constants, {weights} of weights")
+    inner = folder / "file"
+    inner.mkdir()
+    out, report, _ = compare(inner, text, SIMULATOR, "--weights=file", harness_options=[f'-DWEIGHTS="{inner / "model/model.weights"}"'])
+    expect((out / "model.weights").stat().st_size == report["weights_bytes"] >= weights, f"{report['weights_bytes']} bytes in the file")
+    expect(report["constant_bytes"] < 4096, f"{report['constant_bytes']} bytes of constants")
+    said = check_run(link(out, out / "model_example.c"), cwd=out, variables=SIMULATED)
+    expect("main y0:" in said, said)
+    (out / "model.weights").write_bytes(b"x" + (out / "model.weights").read_bytes()[1:])
+    code, said = run(out / "program", cwd=out, variables=SIMULATED)
+    equal((code, said), (1, "cannot read model.weights\n"))
+
+
+def test_weights_of_fewer_bytes(folder):
+    for kind, tolerance in (("bf16", 5e-3), ("s8", 5e-2)):
+        inner = folder / kind
+        inner.mkdir()
+        text = lstm.lstm()
+        _, report = compile_model(inner, text, SIMULATOR, f"--weights-type={kind}")
+        expect(report["constant_bytes"] < 3 * 120 * 240 * (2 if kind == "bf16" else 1) + 8192, f"{report['constant_bytes']} bytes")
+        compare(inner, text, SIMULATOR, f"--weights-type={kind}", tolerance=tolerance)
+
+
+# --- Forms
+
+
+def test_library_forms(folder):
+    for form, library in (("static", None), ("object", "model.o"), ("shared", "libmodel.so")):
+        inner = folder / form
+        inner.mkdir()
+        path = inner / "model"
+        compare(inner, lstm.lstm(units=8, steps=3), SIMULATOR, f"--library={form}", library=library and path / library,
+                harness_options=[f"-Wl,-rpath,{path}"])
+
+
+def test_sources_by_each_compiler(folder):
+    """The sources are C11 without warnings, from any folder, also as a position-independent library."""
+    compilers = [name for name in ("gcc", "clang", "clang-19") if shutil.which(name)]
+    expect(compilers, "no compiler")
+    for compiler in compilers:
+        for name in ("nested", "constants_alone", "nothing_in_it"):
+            inner = folder / f"{compiler}_{name}"
+            inner.mkdir()
+            out, _, _ = compare(inner, ALL[name], SIMULATOR, "--library=source", library=inner / "model/model.c", compiler=[compiler])
+            for option in ("-O2", "-fPIC"):
+                check_run(compiler, *WARNINGS, option, "-c", "model.c", "-o", inner / "model.o", cwd=out)
+        # The driver is linked, not opened.
+        check_run(compiler, *WARNINGS, "-DTENON_AOT_LINK_CUDA", "-c", "model.c", "-o", inner / "linked.o", cwd=out)
+        check_run(compiler, "-std=c11", '-DHEADER="model.h"', "-DMODEL=model_model", f"-I{out}", pathlib.Path(__file__).parent / "gpu_harness.c",
+                  inner / "linked.o", DRIVER, "-ldl", "-o", inner / "linked")
+        equal(run_model(inner / "linked", inner), (0, ""))
+        undefined = check_run("nm", "-u", "--format=just-symbols", inner / "linked.o").split()
+        expect("dlopen" not in undefined and "cuLaunchKernel" in undefined, str(undefined))
+
+
+def test_symbols(folder):
+    """The library has the functions of the header and no state, and needs the C library alone."""
+    for inner, text in each(folder, ("data_loop", "products")):
+        out, _ = compile_model(inner, text, SIMULATOR, "--library=shared")
+        exported = set(check_run("nm", "-D", "--defined-only", "--format=just-symbols", out / "libmodel.so").split())
+        equal({name for name in exported if not name.startswith("_")},
+              {"model_load", "model_unload", "model_main", "model_main_run", "model_model"})
+        out, _ = compile_model(inner, text, SIMULATOR, "--library=object")
+        needed = set(check_run("nm", "-u", "--format=just-symbols", out / "model.o").split()) - {"_GLOBAL_OFFSET_TABLE_", "__stack_chk_fail"}
+        expect(needed <= {"dlopen", "dlsym", "dlclose", "memcpy", "memset"}, str(needed))
+        for section in re.findall(r"\] (\.s?data\S*|\.s?bss\S*|\.init_array\S*)\s+\S+\s+\S+\s+\S+\s+(\S+)", check_run("readelf", "-SW", out / "model.o")):
+            expect(int(section[1], 16) == 0 or section[0].startswith(".data.rel.ro"), f"{section[0]} has {section[1]} bytes")
+
+
+def test_examples(folder):
+    for inner, text in each(folder, ("softmax", "data_loop", "nothing_in_it", "narrow")):
+        out, _ = compile_model(inner, text, SIMULATOR)
+        said = check_run(link(out, out / "model_example.c"), variables=SIMULATED)
+        expect("main y0:" in said, said)
+
+
+def test_cpp(folder):
+    out, _ = compile_model(folder, ALL["softmax"], SIMULATOR, "--lang=c++")
+    (folder / "caller.cpp").write_text("""#include "model.hpp"
+#include "tenon_aot_device.h"
+int main() {
+  tenon_aot_device device;
+  tenon_aot_device_open(&device);
+  model::Gpu gpu;
+  if (device.error != 0 || gpu.load() != 0) return 1;
+  float x[MODEL_MAIN_X_COUNT] = {}, y[MODEL_MAIN_Y0_COUNT];
+  const auto* on_gpu = static_cast<const float*>(tenon_aot_device_new(&device, x, sizeof x));
+  auto* result = static_cast<float*>(tenon_aot_device_new(&device, nullptr, sizeof y));
+  void* arena = tenon_aot_device_new(&device, nullptr, MODEL_MAIN_ARENA_BYTES);
+  if (model_main(gpu.get(), on_gpu, result, arena, nullptr) != 0) return 2;
+  tenon_aot_device_read(&device, y, result, sizeof y);
+  if (device.error != 0 || !(y[0] * 61 > 0.999f && y[0] * 61 < 1.001f)) return 3;
+  return gpu.unload();
+}
+""".replace("MAIN_X_", "MAIN_X0_"))
+    check_run(*CXX, "-std=c++20", *STRICT, f"-I{out}", folder / "caller.cpp", out / "libmodel.a", "-ldl", "-o", folder / "caller")
+    check_run(folder / "caller", variables=SIMULATED)
+
+
+def test_cmake(folder):
+    if not shutil.which("cmake"):
+        raise Skip("no cmake")
+    for form in ("static", "shared", "object", "source"):
+        inner = folder / form
+        inner.mkdir()
+        out, _ = compile_model(inner, ALL["softmax"], SIMULATOR, f"--library={form}")
+        (inner / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.16)\nproject(user C)\nfind_package(model CONFIG REQUIRED)\n"
+            f"add_executable(user {out}/model_example.c)\ntarget_link_libraries(user model::model)\n")
+        check_run("cmake", "-S", inner, "-B", inner / "build", f"-Dmodel_DIR={out}")
+        check_run("cmake", "--build", inner / "build")
+        check_run(inner / "build/user", variables=SIMULATED)
+
+
+def test_report(folder):
+    out, report = compile_model(folder, LOOP, SIMULATOR)
+    equal(report["target"], "nvptx64-nvidia-cuda simulator")
+    equal([image["kind"] for image in report["images"]], ["simulator"])
+    expect(report["kernels"] and all(kernel["threads"] % 32 == 0 for kernel in report["kernels"]), str(report["kernels"]))
+    equal(report["functions"][0]["waits"], True)
+    text = check_run(TENON, "aot", folder / "model.mlir", "-o", out, "--name=model", TARGET, "--cpu=simulator")
+    for part in ("simulator, ", " kernels", "constants in the library", "arena of model_main", "wrote "):
+        expect(part in text, f"{part!r} is not in {text!r}")
+    _, other = compile_model(folder, ALL["products"], SIMULATOR)
+    equal(other["functions"][0]["waits"], False)
+    expect(other["hash"] != report["hash"], "the same hash")
+
+
+# --- Calls
+
+
+def log_of(folder, program, function="main"):
+    """The functions of the driver that a program called."""
+    log = folder / "log"
+    log.unlink(missing_ok=True)
+    equal(run_model(program, folder, {**SIMULATED, "TENON_TEST_CUDA_LOG": str(log)}, function), (0, ""))
+    return log.read_text().split()
+
+
+def test_only_loops_and_branches_wait(folder):
+    for name, waits in (("products", False), ("softmax", False), ("data_loop", True), ("branches", True)):
+        inner = folder / name
+        inner.mkdir()
+        out, report, _ = compare(inner, ALL[name], SIMULATOR)
+        equal(report["functions"][0]["waits"], waits)
+        header = (out / "model.h").read_text()
+        equal(("Waits for the values" in header, "Only puts work on the stream" in header), (waits, not waits))
+        calls = log_of(inner, out / "program")
+        end = calls.index("cuMemcpyDtoH_v2")
+        between = set(calls[end - calls[:end][::-1].index("cuMemcpyHtoD_v2"):end])
+        equal(between - {"cuMemAlloc_v2"}, {"cuLaunchKernel", "cuMemcpyDtoHAsync_v2", "cuStreamSynchronize"} if waits else {"cuLaunchKernel"})
+
+
+def test_nothing_is_left(folder):
+    """What is loaded is freed, also after an error."""
+    out, _, _ = compare(folder, lstm.lstm(units=8, steps=3), SIMULATOR)
+    calls = log_of(folder, out / "program")
+    equal((calls.count("cuModuleLoadData"), calls.count("cuModuleUnload"), calls.count("cuMemFree_v2")), (1, 1, 1))
+
+
+FAULTS = [  # What fails, its code, and what is undone.
+    ("cuModuleLoadData=209", "load: 209 CUDA_ERROR_NO_BINARY_FOR_GPU", []),
+    ("cuModuleLoadData=2", "load: 2 CUDA_ERROR_OUT_OF_MEMORY", []),
+    ("cuModuleGetFunction=500", "load: 500 CUDA_ERROR_NOT_FOUND", ["cuModuleUnload"]),
+    ("cuMemAlloc_v2=2", "load: 2 CUDA_ERROR_OUT_OF_MEMORY", ["cuModuleUnload"]),
+    ("cuMemcpyHtoD_v2=700", "load: 700 CUDA_ERROR_ILLEGAL_ADDRESS", ["cuMemFree_v2", "cuModuleUnload"]),
+    ("cuStreamSynchronize=719", "load: 719 CUDA_ERROR_LAUNCH_FAILED", ["cuMemFree_v2", "cuModuleUnload"]),
+    ("cuLaunchKernel=701", "run: 701 CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", None),
+    ("cuMemcpyDtoHAsync_v2=716", "run: 716 CUDA_ERROR_MISALIGNED_ADDRESS", None),
+    ("cuInit=100", "open: 100 CUDA_ERROR_NO_DEVICE", None),
+    ("cuModuleUnload=4", "unload: 4 CUDA_ERROR_DEINITIALIZED", None),
+]
+
+
+def test_errors_of_the_driver(folder):
+    """Each is the result of the function that met it, and what was loaded before is given back."""
+    out, _, _ = compare(folder, LOOP, SIMULATOR)
+    log = folder / "log"
+    for fault, expected, undone in FAULTS:
+        log.unlink(missing_ok=True)
+        code, said = run_model(out / "program", folder, {**SIMULATED, "TENON_TEST_CUDA_FAIL": fault, "TENON_TEST_CUDA_LOG": str(log)})
+        equal((fault, code, said), (fault, 20, expected + "\n"))
+        if undone is not None:
+            calls = log.read_text().split()
+            after = calls[len(calls) - calls[::-1].index(fault.split("=")[0]):]
+            equal((fault, after), (fault, undone))
+
+
+def test_without_a_driver(folder):
+    """No libcuda.so.1, or one without a function."""
+    out, _, _ = compare(folder, ALL["products"], SIMULATOR)
+    source = folder / "loader.c"
+    source.write_text("""#include <stdio.h>
+#include "model.h"
+int main(void) {
+  static model_gpu gpu;
+  const int32_t error = model_load(&gpu);
+  puts(tenon_aot_cuda_error_name(error));
+  return gpu.cuda.library != NULL || gpu.cuda.module != NULL;
+}
+""")
+    program = link(out, source)
+    if not shutil.which("ldconfig") or "libcuda.so.1" not in run("ldconfig", "-p")[1]:
+        equal(run(program, variables={"LD_LIBRARY_PATH": ""}), (0, "CUDA_ERROR_SHARED_OBJECT_INIT_FAILED\n"))
+    (folder / "empty").mkdir()
+    (folder / "empty.c").write_text("int cuModuleLoadData(void) { return 0; }\n")
+    check_run(*CC, "-shared", "-fPIC", folder / "empty.c", "-o", folder / "empty/libcuda.so.1")
+    equal(run(program, variables={"LD_LIBRARY_PATH": str(folder / "empty")}), (0, "CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND\n"))
+    # There is no context, and no call of cuInit.
+    equal(run(program, variables=SIMULATED), (0, "CUDA_ERROR_NOT_INITIALIZED\n"))
+
+
+def test_sanitizers(folder):
+    compiler = next((name for name in ("clang-19", "clang", "gcc") if shutil.which(name)), None)
+    options = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    for inner, text in each(folder, ("nested", "products", "nothing_in_it", "constants_alone")):
+        out, _ = compile_model(inner, text, SIMULATOR, "--library=source")
+        compare(inner, text, Gpu("simulator", "gpu-sim", {**SIMULATED, "ASAN_OPTIONS": "detect_leaks=0"}), "--library=source",
+                library=out / "model.c", compiler=[compiler], harness_options=options)
+
+
+# --- Images of GPUs
+
+
+def test_images_of_gpus(folder):
+    """For each processor PTX of its version, and machine code where ptxas is there; the tables are those of the simulator."""
+    has_ptxas = False
+    steps = None
+    for cpu in ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90"):
+        out, report = compile_model(folder, NESTED, Gpu(cpu, "", {}), "--library=source", name=f"model_{cpu}")
+        equal(report["target"], f"nvptx64-nvidia-cuda {cpu}")
+        kinds = [image["kind"] for image in report["images"]]
+        expect(kinds in (["ptx"], ["cubin", "ptx"]), str(kinds))
+        ptx = (out / f"model_{cpu}.c.ptx").read_text()
+        expect(f".target {cpu}" in ptx, "PTX of another processor")
+        equal(sorted(re.findall(r"\.entry (\w+)", ptx)), sorted(kernel["name"] for kernel in report["kernels"]))
+        source = (out / f"model_{cpu}.c").read_text()
+        rows = re.search(r"f0_steps\[\] = \{\n(.*?)\};", source, re.DOTALL).group(1)
+        steps = steps or rows
+        equal(rows, steps)
+        expect("TENON_AOT_LOOP" in rows and "TENON_AOT_CHOICE" in rows and "TENON_AOT_PRED_CHOICE" in rows, rows)
+        has_ptxas |= "cubin" in kinds
+        check_run(*CC, *WARNINGS, "-c", f"model_{cpu}.c", "-o", folder / "model.o", cwd=out)
+    # A driver that takes neither: both are offered, and the last one's error is told.
+    out, report = compile_model(folder, ALL["products"], Gpu("sm_90", "", {}))
+    program = harness(out)
+    (folder / "arguments").write_bytes(bytes(100000))
+    log = folder / "log"
+    code, said = run_model(program, folder, {**SIMULATED, "TENON_TEST_CUDA_LOG": str(log)})
+    equal((code, said), (20, "load: 209 CUDA_ERROR_NO_BINARY_FOR_GPU\n"))
+    equal(log.read_text().split().count("cuModuleLoadData"), len(report["images"]))
+    if not has_ptxas:
+        raise Skip("no ptxas: only PTX was made")
+
+
+def test_described_gpus(folder):
+    """The description of a device states the GPU and for how many multiprocessors kernels are chosen."""
+    described = check_run(TENON, "devices", "--target", "gpu-sim")
+    expect("compute_units 132\n" in described, described)
+    (folder / "same.txt").write_text(described)
+    (folder / "small.txt").write_text(described.replace("compute_units 132\n", "compute_units 16\n"))
+    reports = {}
+    for name, options in (("usual", ["--cpu=sm_90"]), ("same", [f"--target-info={folder / 'same.txt'}"]), ("small", [f"--target-info={folder / 'small.txt'}"])):
+        (folder / "model.mlir").write_text(ALL["large"])
+        reports[name] = json.loads(check_run(TENON, "aot", folder / "model.mlir", "-o", folder / name, TARGET, "--library=source", "--json", *options))
+    equal(reports["usual"]["hash"], reports["same"]["hash"])
+    equal({report["target"] for report in reports.values()}, {"nvptx64-nvidia-cuda sm_90"})
+    expect(reports["small"]["kernels"] != reports["usual"]["kernels"], "the same kernels for 16 multiprocessors")
+
+
+# --- Refusals
+
+
+def test_usage(folder):
+    (folder / "p.mlir").write_text(ALL["softmax"])
+    command = [TENON, "aot", folder / "p.mlir", "-o", folder / "out"]
+    for options, text in (
+            ([TARGET], "sm_75, sm_80, sm_86, sm_89, sm_90"),
+            ([TARGET, "--cpu=sm_70"], "sm_75, sm_80"),
+            (["--target=nvptx-nvidia-cuda", "--cpu=sm_90"], "only nvptx64-nvidia-cuda is known"),
+            (["--library=source"], "--library source is for GPUs"),
+            ([f"--target-info={folder / 'p.mlir'}"], "--target-info is for GPUs"),
+            ([TARGET, f"--target-info={folder / 'p.mlir'}"], "p.mlir"),
+            *(([TARGET, "--cpu=sm_90", option], f"{name} is for CPUs")
+              for option, name in (("--threads=2", "--threads"), ("--arena=stack", "--arena stack"), ("--call=x", "--call"),
+                                   ("--features=+a", "--features"), ("--bench", "--bench"), ("--optimize=size", "--optimize size")))):
+        code, said = run(*command, *options)
+        equal((options, code, said.count("error:"), text in said), (options, 2, 1, True))
+    expect(not (folder / "out").exists(), "something was written")
+
+
+def test_steps_of_a_host(folder):
+    for name, text, part in (("collective", programs.COLLECTIVE, "all_reduce"), ("custom", programs.CUSTOM, "acme.halve")):
+        (folder / f"{name}.mlir").write_text(text)
+        code, said = run(TENON, "aot", folder / f"{name}.mlir", "-o", folder / "out", TARGET, "--cpu=sm_90")
+        equal((name, code, said.count("error:"), part in said), (name, 1, 1, True))
+    expect(not (folder / "out").exists(), "something was written")
+
+
+def test_without_a_c_compiler(folder):
+    (folder / "p.mlir").write_text(ALL["softmax"])
+    command = [TENON, "aot", folder / "p.mlir", "-o", folder / "out", TARGET, "--cpu=simulator"]
+    code, said = run(*command, variables={"CC": "no-such-compiler"})
+    equal((code, said.count("error:"), "there is no C compiler 'no-such-compiler'" in said, (folder / "out").exists()), (1, 1, True, False))
+    code, said = run(*command, variables={"CC": "false"})
+    equal((code, said.count("error:"), "cannot compile" in said, (folder / "out").exists()), (1, 1, True, False))
+    check_run(*command, "--library=source", variables={"CC": "no-such-compiler"})
+
+
+if __name__ == "__main__":
+    if not DRIVER.exists():
+        print(f"FAIL driver: there is no {DRIVER}: ninja tests/aot/libcuda.so.1")
+        sys.exit(1)
+    sys.exit(run_tests(dict(globals())))

@@ -1,0 +1,16 @@
+// The host part of a model for a GPU: tables in C that tenon_aot_cuda.c reads.
+#pragma once
+
+#include "backends/gpu/aot/aot.h"
+#include "tools/aot/project.h"
+
+namespace tenon::tools {
+
+/// NAME.c, for which the files of gpu_blobs() lie beside it.
+std::string gpu_source(const AotProject& project, const gpu::AheadModel& model);
+
+/// The images and embedded constants: NAME.c.cubin, NAME.c.ptx …, NAME.c.constants.
+std::vector<std::pair<std::string, std::string_view>> gpu_blobs(const AotProject& project,
+                                                                const gpu::AheadModel& model);
+
+}  // namespace tenon::tools
