@@ -277,8 +277,11 @@ class OpenClDevice final : public backend::Device {
 
   Result<bool> await(EventHandle event, int64_t timeout) override {
     using std::chrono::steady_clock;
-    // A stop, or the loss of the device, is seen after this time.
-    constexpr std::chrono::milliseconds kPeriod(5);
+    // A stop, or the loss of the device, is seen after this time. Drivers of GPUs may take
+    // milliseconds until they call back, so that their events are asked for, first without a pause;
+    // on CPUs that would take a core from the work.
+    const std::chrono::microseconds period(found_.is_host ? 5000 : 50);
+    constexpr std::chrono::milliseconds kWithoutPause(1);
     const auto batch = events_.find(event);
     if (batch == nullptr) return internal_error("event {} is unknown", event);
     const auto start = steady_clock::now();
@@ -293,10 +296,11 @@ class OpenClDevice final : public backend::Device {
       if (batch->is_stopped()) batch->stop_kernels();
       const std::chrono::nanoseconds waited = steady_clock::now() - start;
       if (timeout >= 0 && waited.count() >= timeout) return false;
+      if (!found_.is_host && waited < kWithoutPause) continue;
       const std::chrono::nanoseconds left(timeout - waited.count());
       std::unique_lock lock(batch->mutex);
       batch->changed.wait_for(
-          lock, timeout < 0 ? kPeriod : std::min<std::chrono::nanoseconds>(kPeriod, left),
+          lock, timeout < 0 ? period : std::min<std::chrono::nanoseconds>(period, left),
           [&] { return batch->is_called; });
     }
     TENON_TRY(batch->outcome());

@@ -63,7 +63,8 @@ Result<Found> describe(const cl::Device& device, const std::string& platform) {
   Found found;
   found.device = device;
   const cl_device_fp_config single = device.getInfo<CL_DEVICE_SINGLE_FP_CONFIG>();
-  found.is_host = (device.getInfo<CL_DEVICE_TYPE>() & CL_DEVICE_TYPE_CPU) != 0;
+  found.is_host =
+      (device.getInfo<CL_DEVICE_TYPE>() & CL_DEVICE_TYPE_CPU) != 0 && !is_without("host");
   const auto most_lanes = static_cast<int64_t>(device.getInfo<CL_DEVICE_MAX_WORK_GROUP_SIZE>());
   // A CPU runs the lanes of a workgroup in turn; loops within one lane are faster.
   TENON_ASSIGN(found.lanes, setting("TENON_OPENCL_LANES",

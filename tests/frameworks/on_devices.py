@@ -26,12 +26,12 @@ def has_environment(package: pathlib.Path, build: pathlib.Path, seconds: float |
     return 0 if absent else 1
 
 
-def pytest(package: pathlib.Path, device: str, label: str, *words: str, **variables: str) -> None:
-    """Runs the package's tests on a device: a line a test."""
+def pytest(package: pathlib.Path, device: str, label: str, *words: str, python: pathlib.Path | None = None, **variables: str) -> None:
+    """Runs the package's tests on a device: a line a test. `python` is that of another environment than the package's."""
     settings = dict(os.environ, TENON_DEVICE=device, **variables)
     for name in ("TENON_LAYERS", "TENON_FAULTS", "TENON_PJRT_LIBRARY", "PYTHONPATH"):
         settings.pop(name, None)
-    done = subprocess.run([package / ".venv/bin/python", "-m", "pytest", "-q", "-rA", "--tb=short", "-p", "no:cacheprovider", "--timeout=300",
+    done = subprocess.run([python or package / ".venv/bin/python", "-m", "pytest", "-q", "-rA", "--tb=short", "-p", "no:cacheprovider", "--timeout=300",
                            "--timeout-method=thread", *words, package / "tests"], env=settings, cwd=ROOT, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     found = re.findall(r"^(PASSED|FAILED|ERROR|SKIPPED) (?:\S*/)?(\S+)(.*)$", done.stdout, re.MULTILINE)

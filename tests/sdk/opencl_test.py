@@ -34,8 +34,9 @@ NARROWED = {
     "1 MiB of memory": {"TENON_OPENCL_MEMORY": "1048576"},
     "buffers at 4096 bytes, one queue": {"TENON_OPENCL_ALIGNMENT": "4096", "TENON_OPENCL_QUEUES": "1"},
     "16 lanes": {"TENON_OPENCL_LANES": "16"},
+    "waits as for a GPU": {"TENON_OPENCL_WITHOUT": "host,svm,calls", "TENON_OPENCL_LANES": "1"},
 }
-IN_CI = ["without f64, 64-bit integers, atomics, shared memory", "4 KiB of local memory"]
+IN_CI = ["without f64, 64-bit integers, atomics, shared memory", "4 KiB of local memory", "waits as for a GPU"]
 # PoCL compiles some loops with barriers wrongly: see the README of the sample.
 EXCLUDED = {"16 lanes": ["random/loop/*"]}
 # A part of each group that is small but uses every part of the plug-in.

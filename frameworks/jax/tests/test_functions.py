@@ -148,7 +148,7 @@ def test_unknown_compiler_option():
 
 
 def test_compiler_options_of_xla_have_no_effect():
-    options = {"xla_embed_ir_in_executable": True, "xla_dump_max_hlo_modules": 200, "optimization_level": 1,
+    options = {"xla_embed_ir_in_executable": True, "xla_dump_max_hlo_modules": 200, "optimization_level": 19,  # EFFORT_O1
                "xla_gpu_auto_spmd_partitioning_memory_budget_ratio": 0.5}
     assert float(jax.jit(lambda x: x + 1, compiler_options=options)(1.0)) == 2
     with pytest.raises(jax.errors.JaxRuntimeError, match="is not a valid bool value"):

@@ -206,6 +206,7 @@ class _Checked:
 def install(callbacks: Callbacks) -> None:
     """Lowers JAX's callbacks for the platform."""
     import dataclasses
+    import inspect
 
     import numpy as np
     from jax._src import callback as jax_callback
@@ -236,7 +237,10 @@ def install(callbacks: Callbacks) -> None:
                 of_token = sharding_impls.SdyArray(mesh_shape=(), dim_shardings=(),
                                                    logical_device_ids=first.logical_device_ids)
                 sharding = sharding_impls.SdyArrayList((of_token, *sharding.shardings))
-            mlir.set_sharding(ctx.module_context, op, sharding)
+            if len(inspect.signature(mlir.set_sharding).parameters) == 2:  # JAX 0.10.0.
+                mlir.set_sharding(op, sharding)
+            else:
+                mlir.set_sharding(ctx.module_context, op, sharding)
         results = list(op.results)
         if token:
             token, *results = results
