@@ -71,7 +71,7 @@ void write(TenonRuntimeError* error, std::string_view text) {
   const size_t room = error->size - kText - 1;
   constexpr std::string_view kCut = "...";
   const bool is_cut = text.size() > room && room >= kCut.size();
-  const size_t count = whole_characters(text, is_cut ? room - kCut.size() : room);
+  const size_t count = tenon::whole_characters(text, is_cut ? room - kCut.size() : room);
   std::memcpy(error->text, text.data(), count);
   if (is_cut) std::memcpy(error->text + count, kCut.data(), kCut.size());
   error->text[count + (is_cut ? kCut.size() : 0)] = '\0';
