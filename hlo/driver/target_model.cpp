@@ -47,6 +47,8 @@ lower::CostModel cost_model_of(const backend::TargetInfo& target) {
   cost.scans = target.features.scans;
   const bool has_tiles = target.accepts_all || target.features.tiles;
   cost.wide_tiles = has_tiles && target.vector_bytes >= cost.wide_register;
+  constexpr int64_t kVectorsInRow = 2;
+  if (cost.wide_tiles) cost.panel_bytes = kVectorsInRow * target.vector_bytes;
   // Buffers of a kernel are its inputs and results.
   if (target.most_parameters > 0) {
     cost.fused_inputs = std::clamp<int64_t>(target.most_parameters - 1, 2, cost.fused_inputs);

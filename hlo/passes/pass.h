@@ -84,6 +84,9 @@ Result<bool> lay_out_convolutions(Module& module, const PassOptions& options = {
 /// Brings constant right factors of products into an order that ends in columns, by transposes,
 /// which constant folding computes. With wide tiles.
 Result<bool> lay_out_factors(Module& module, const PassOptions& options = {});
+/// Makes constant right factors of products panels: columns as many as a tile has side by side, one
+/// panel after the other, so that products read them in a row and pack nothing. With wide tiles.
+Result<bool> lay_out_panels(Module& module, const PassOptions& options = {});
 /// Makes two transposes of one whose rows are short in the operand or in the result, so that each
 /// moves long rows. Within fusions transposes stay.
 Result<bool> split_transposes(Module& module);

@@ -257,6 +257,30 @@ def test_weights_in_a_file(folder):
     check_run(compile_c(out, out / "model_example.c"), cwd=out)
 
 
+def test_weights_in_panels(folder):
+    """Constant weights lie as tiles read them, also in the object: as many bytes, the results of `tenon run` with weights as arguments."""
+    numbers = random.Random(4)
+    product, filters = lstm.dense(numbers, 96 * 256, 1), lstm.dense(numbers, 3 * 3 * 32 * 64, 1)
+    types = ("tensor<1x8x8x32xf32>", "tensor<96x256xf32>", "tensor<3x3x32x64xf32>")
+    body = """  %0 = stablehlo.convolution(%x, %k) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {stride = [1, 1]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x8x8x32xf32>, tensor<3x3x32x64xf32>) -> tensor<1x6x6x64xf32>
+  %1 = stablehlo.reshape %0 : (tensor<1x6x6x64xf32>) -> tensor<24x96xf32>
+  %2 = stablehlo.dot_general %1, %w, contracting_dims = [1] x [0] : (tensor<24x96xf32>, tensor<96x256xf32>) -> tensor<24x256xf32>
+  return %2 : tensor<24x256xf32>
+}
+"""
+    text = f"""func.func @main(%x: {types[0]}) -> tensor<24x256xf32> {{
+  %w = stablehlo.constant dense<{product}> : {types[1]}
+  %k = stablehlo.constant dense<{filters}> : {types[2]}
+{body}"""
+    for options in ((), ("--cpu=x86-64-v3",) if platform.machine() == "x86_64" else (), ("--optimize=size",)):
+        inner = folder / ("plain" if not options else options[0].strip("-").replace("=", "-"))
+        inner.mkdir(exist_ok=True)
+        _, report = compare(inner, text, *options)
+        large = [each for each in report["constants"] if each["bytes"] > 4096]
+        equal(sum(each["bytes"] for each in large), 4 * (96 * 256 + 3 * 3 * 32 * 64))
+        expect(all(each["shape"].count(",") > 1 for each in large), f"no panels: {large}")
+
+
 def test_weights_of_two_bytes(folder):
     """Half of the bytes, and results that differ by the rounding of weights alone."""
     for kind in ("bf16", "f16"):

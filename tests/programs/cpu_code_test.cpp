@@ -330,6 +330,142 @@ TEST(CpuCode, ThreadsChangeNoBit) {
   }
 }
 
+// --- Constant weights
+
+// An array of numbers that sums round, and its text as a constant.
+Literal weights_of(const Dims& dims, ElementType type = ElementType::kF32) {
+  Literal literal(Shape(type, dims));
+  Random random(static_cast<uint64_t>(literal.element_count()));
+  for (int64_t i = 0; i < literal.element_count(); ++i)
+    literal.set_double(i, static_cast<double>(random.below(2001)) / 999 - 1);
+  return literal;
+}
+
+std::string dense_of(const Literal& literal) {
+  std::string text = "dense<\"0x";
+  for (const std::byte each : literal.data()) text += fmt::format("{:02X}", each);
+  return text + "\">";
+}
+
+// A program of x, whose other values are weights: parameters, or constants.
+struct Weighted {
+  std::string x, result, body;  ///< Types; ops that read %x and %w0, %w1 …, and give %r.
+  std::vector<Literal> weights;
+
+  std::string text(bool constant) const {
+    std::string parameters = "%x: " + x, constants;
+    for (size_t i = 0; i < weights.size(); ++i) {
+      const std::string type =
+          fmt::format("tensor<{}x{}>", fmt::join(weights[i].shape().dims(), "x"),
+                      name_of(weights[i].element_type()));
+      if (constant) {
+        constants +=
+            fmt::format("  %w{} = stablehlo.constant {} : {}\n", i, dense_of(weights[i]), type);
+      } else {
+        parameters += fmt::format(", %w{}: {}", i, type);
+      }
+    }
+    return fmt::format("func.func @main({}) -> {} {{\n{}{}\n  return %r : {}\n}}", parameters,
+                       result, constants, body, result);
+  }
+
+  std::vector<Literal> run(bool constant, const Literal& argument) const {
+    hlo::RunTarget target;
+    target.client = runtime::Client::open(backend::make_cpu_backend(1)).value();
+    std::vector<Literal> arguments = {argument};
+    if (!constant) arguments.insert(arguments.end(), weights.begin(), weights.end());
+    std::vector<hlo::CheckFailure> failures;
+    int64_t checks = 0;
+    const auto results = hlo::run_on_device(target, *module_of(text(constant)), arguments,
+                                            hlo::Checks(&failures, &checks), {});
+    EXPECT_TRUE(results) << results.error().to_string();
+    return results ? *results : std::vector<Literal>{};
+  }
+};
+
+// A product, one in a loop, one on the other side of a transpose, and a convolution.
+std::vector<Weighted> weighted() {
+  return {
+      {"tensor<30x96xf32>",
+       "tensor<30x256xf32>",
+       "  %d = stablehlo.dot_general %x, %w0, contracting_dims = [1] x [0] : (tensor<30x96xf32>, "
+       "tensor<96x256xf32>) -> tensor<30x256xf32>\n"
+       "  %r = stablehlo.tanh %d : tensor<30x256xf32>",
+       {weights_of({96, 256})}},
+      {"tensor<3x20x96xf64>",
+       "tensor<3x20x128xf64>",
+       "  %r = stablehlo.dot_general %x, %w0, contracting_dims = [2] x [1] : (tensor<3x20x96xf64>, "
+       "tensor<128x96xf64>) -> tensor<3x20x128xf64>",
+       {weights_of({128, 96}, ElementType::kF64)}},
+      {"tensor<16x128xf32>",
+       "tensor<16x128xf32>",
+       R"(  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %five = stablehlo.constant dense<5> : tensor<i32>
+  %l:2 = stablehlo.while(%i = %zero, %h = %x) : tensor<i32>, tensor<16x128xf32>
+  cond {
+    %c = stablehlo.compare LT, %i, %five : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  } do {
+    %d = stablehlo.dot_general %h, %w0, contracting_dims = [1] x [0] : (tensor<16x128xf32>, tensor<128x128xf32>) -> tensor<16x128xf32>
+    %t = stablehlo.tanh %d : tensor<16x128xf32>
+    %n = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %n, %t : tensor<i32>, tensor<16x128xf32>
+  }
+  %r = stablehlo.add %l#1, %x : tensor<16x128xf32>)",
+       {weights_of({128, 128})}},
+      {"tensor<1x14x14x64xf32>",
+       "tensor<1x14x14x96xf32>",
+       "  %c = stablehlo.convolution(%x, %w0) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, "
+       "f], "
+       "window = {pad = [[1, 1], [1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 1 : "
+       "i64} : (tensor<1x14x14x64xf32>, tensor<3x3x64x96xf32>) -> tensor<1x14x14x96xf32>\n"
+       "  %r = stablehlo.tanh %c : tensor<1x14x14x96xf32>",
+       {weights_of({3, 3, 64, 96})}}};
+}
+
+// Constant weights are laid out for tiles, and give the bits of the same ones as arguments. What is
+// in memory is the panels alone.
+TEST(CpuCode, ConstantWeightsArePanels) {
+  for (const Weighted& program : weighted()) {
+    SCOPED_TRACE(program.body);
+    const auto type = program.weights[0].element_type();
+    Literal x =
+        Literal(Shape(type, module_of(program.text(true))->entry()->parameter(0).type().dims()));
+    Random random(5);
+    for (int64_t i = 0; i < x.element_count(); ++i)
+      x.set_double(i, static_cast<double>(random.below(1001)) / 499 - 1);
+    EXPECT_EQ(program.run(true, x), program.run(false, x));
+    if (codegen::host().vector_bytes < 32) continue;
+    const Made made = made_of(program.text(true));
+    int64_t large = 0;
+    for (const Literal& constant : made.compilation.compiled.program.constants) {
+      if (constant.shape().byte_size() < 4096) continue;
+      ++large;
+      EXPECT_EQ(constant.element_count(), program.weights[0].element_count());
+      EXPECT_GT(constant.shape().dims().size(), program.weights[0].shape().dims().size());
+    }
+    EXPECT_EQ(large, 1);
+  }
+}
+
+// The cache knows code for panels from code for matrices; a saved program has its panels.
+TEST(CpuCode, PanelsAreInTheCache) {
+  const Weighted program = weighted()[0];
+  const Folder folder;
+  const auto compiled = [&](bool constant) {
+    const backend::CacheLayer layer =
+        backend::make_cache_layer(backend::make_cpu_backend(1), {folder.path()});
+    const auto made = hlo::compile(*module_of(program.text(constant)), *layer.backend,
+                                   layer.backend->devices().value()[0].target);
+    EXPECT_TRUE(made) << made.error().to_string();
+    return layer.counts->compiled.load();
+  };
+  EXPECT_EQ(compiled(false), 2);
+  EXPECT_EQ(compiled(true), 2);
+  EXPECT_EQ(compiled(true), 0);
+}
+
 // --- The cache
 
 // For a program that is in the cache, LLVM does not run again; another process might have compiled

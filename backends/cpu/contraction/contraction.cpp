@@ -163,7 +163,15 @@ class ContractionEmitter {
     return sum_elements_.at(scratch(0), times(b_.CreateSub(panel, column_begin_), t_.sums_a_block));
   }
   Value* rhs_at(Value* panel, Value* sum) {
-    return rhs_elements_.at(rhs_, b_.CreateAdd(times(panel, column_.rhs), times(sum, sum_.rhs)));
+    Value* const products = times(sum, sum_.rhs);
+    if (loops_.panel <= t_.columns()) {
+      return rhs_elements_.at(rhs_, b_.CreateAdd(times(panel, column_.rhs), products));
+    }
+    // Several tiles read a panel.
+    Value* const first = b_.CreateAnd(panel, number(b_, -loops_.panel));
+    Value* const in_panel = b_.CreateSub(panel, first);
+    return rhs_elements_.at(
+        rhs_, b_.CreateAdd(times(first, column_.rhs), b_.CreateAdd(in_panel, products)));
   }
   Value* result_at(Value* row, Value* column) {
     return result_elements_.at(
@@ -229,9 +237,10 @@ class ContractionEmitter {
     const int64_t odd_rows = row_.extent % t_.rows;
     const bool odd_columns = column_.extent % t_.columns() != 0;
     Value* const left = b_.CreateSub(number(b_, column_.extent), panel);
+    Value* const ahead = fetched_ahead(b, count, sum, row);
     const auto call = [&](int64_t rows) {
       const auto with = [&](bool last) {
-        b_.CreateCall(micro_kernel(rows, last), {a, b, c, count, sum});
+        b_.CreateCall(micro_kernel(rows, last), {a, b, c, count, sum, ahead});
       };
       if (!odd_columns) return with(false);
       if (column_.extent < t_.columns()) return with(true);
@@ -245,15 +254,46 @@ class ContractionEmitter {
     emit_branch(b_, whole, [&] { call(t_.rows); }, [&] { call(odd_rows); });
   }
 
-  // void (a, b, c, count, sum): c (+)= a · b over `count` products; starts from zero if `sum`, the
-  // index of the first one, is 0. `last`: for the columns after all full tiles.
+  // --- Panels are fetched ahead: with one tile of rows a panel's own products, with several the
+  // next block of panels while this one is computed with.
+
+  bool is_ahead_in_panel() const { return t_.rows_a_group == t_.rows; }
+
+  // Bytes for each row and product; 0: nothing is fetched.
+  int64_t ahead_of_row() const {
+    constexpr int64_t kFar = 1 << 20;  // bytes of an operand that leaves a near cache
+    const int64_t line = t_.columns() * rhs_elements_.bytes();
+    if (loops_.panel == 0 || loops_.panel != t_.columns()) return 0;
+    if (is_ahead_in_panel()) return divided(line, t_.rows);
+    return sum_.extent * column_.extent * rhs_elements_.bytes() >= kFar
+               ? divided(line, t_.rows_a_group)
+               : 0;
+  }
+
+  Value* fetched_ahead(Value* b, Value* count, Value* sum, Value* row) {
+    constexpr int64_t kProductsAhead = 16;
+    if (ahead_of_row() == 0) return b;
+    if (is_ahead_in_panel()) return rhs_elements_.at(b, kProductsAhead * sum_.rhs);
+    // The next workgroup's rows may be others, of the first panels again.
+    Value* const is_last = b_.CreateICmpSGE(column_end_, number(b_, column_.extent));
+    Value* const to_next = b_.CreateSelect(is_last, times(column_begin_, -column_.rhs),
+                                           number(b_, t_.panels * t_.columns() * column_.rhs));
+    Value* const has_more = b_.CreateICmpSLT(b_.CreateAdd(sum, count), number(b_, sum_.extent));
+    Value* const next = b_.CreateSelect(has_more, number(b_, t_.sums_a_block * sum_.rhs),
+                                        b_.CreateSub(to_next, times(sum, sum_.rhs)));
+    Value* const done = b_.CreateMul(b_.CreateSub(row, row_begin_), count);
+    return b_.CreateGEP(b_.getInt8Ty(), rhs_elements_.at(b, next), times(done, ahead_of_row()));
+  }
+
+  // void (a, b, c, count, sum, ahead): c (+)= a · b over `count` products; starts from zero if
+  // `sum`, the index of the first one, is 0. `last`: for the columns after all full tiles.
   llvm::Function* micro_kernel(int64_t rows, bool last) {
     const std::string name =
         fmt::format("{}.{}{}", function_->getName().str(), rows, last ? ".last" : "");
     if (llvm::Function* const made = module_.getFunction(name)) return made;
     llvm::Type* const pointer = b_.getPtrTy();
     llvm::Type* const integer = b_.getInt64Ty();
-    llvm::Type* const types[] = {pointer, pointer, pointer, integer, integer};
+    llvm::Type* const types[] = {pointer, pointer, pointer, integer, integer, pointer};
     llvm::Function* const micro =
         llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), types, false),
                                llvm::Function::InternalLinkage, name, module_);
@@ -278,6 +318,8 @@ class ContractionEmitter {
     tile.a_sum = t_.packs_lhs ? packing_.lhs_sum() : sum_.lhs;
     tile.b_sum = t_.packs_rhs ? t_.columns() : sum_.rhs;
     tile.c_row = t_.keeps_sums ? columns_a_group() : row_.result;
+    tile.ahead = rows * ahead_of_row();
+    tile.ahead_is_next = is_ahead_in_panel();
     std::vector<Value*> masks;
     if (last) {
       const int64_t columns = column_.extent % t_.columns();
@@ -290,7 +332,8 @@ class ContractionEmitter {
                                    t_.packs_rhs ? sum_elements_ : rhs_elements_,
                                    t_.keeps_sums ? sum_elements_ : result_elements_};
     emit_micro_kernel(b_, tile, elements, micro.getArg(0), micro.getArg(1), micro.getArg(2),
-                      micro.getArg(3), adds, masks, /*reads_all=*/t_.packs_rhs);
+                      micro.getArg(3), adds, masks, /*reads_all=*/t_.packs_rhs,
+                      tile.ahead > 0 ? micro.getArg(5) : nullptr);
   }
 
   llvm::Module& module_;

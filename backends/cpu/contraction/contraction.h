@@ -40,6 +40,9 @@ struct ContractionLoops {
   std::vector<ContractionLoop> rows;
   std::vector<ContractionLoop> columns;
   std::vector<ContractionLoop> sums;
+  /// If not 0, the right operand lies in panels of so many columns, which are adjacent, as tiles
+  /// read them: `rhs` of the columns' loop is the distance of two panels divided by this.
+  int64_t panel = 0;
   std::vector<int64_t> bytes;  ///< Sizes of the operands and the result.
 };
 /// Convert the loops to text, the plan of a library call, and back.

@@ -1,5 +1,6 @@
 // Converts a contraction's dimensions to loops.
 #include <algorithm>
+#include <bit>
 
 #include "backends/cpu/codegen/elements.h"
 #include "backends/cpu/contraction/contraction.h"
@@ -15,12 +16,12 @@ void serialize(A& a, serial::Of<A, ContractionLoop>& loop) {
 template <class A>
 void serialize(A& a, serial::Of<A, ContractionLoops>& loops) {
   a(loops.lhs, loops.rhs, loops.result, loops.sum, loops.batch, loops.rows, loops.columns,
-    loops.sums, loops.bytes);
+    loops.sums, loops.panel, loops.bytes);
 }
 
 namespace {
 
-constexpr serial::Format kLoopsFormat = {"TNCL", "planned contraction", 2, 2};
+constexpr serial::Format kLoopsFormat = {"TNCL", "planned contraction", 3, 3};
 
 using Loops = std::vector<ContractionLoop>;
 
@@ -41,6 +42,22 @@ Loops merged(const Loops& loops) {
   }
   if (list.empty()) list.push_back({});
   return list;
+}
+
+// Makes a loop over panels and one over the columns of each one loop over columns.
+void find_panels(ContractionLoops& loops) {
+  constexpr int64_t kNarrowest = 64, kWidest = 512;  // bytes
+  if (loops.columns.size() != 2 || loops.rhs != loops.sum) return;
+  const ContractionLoop &panels = loops.columns[0], &columns = loops.columns[1];
+  const int64_t bytes = columns.extent * static_cast<int64_t>(storage_bytes(loops.rhs));
+  const bool fits = std::has_single_bit(static_cast<uint64_t>(columns.extent)) &&
+                    bytes >= kNarrowest && bytes <= kWidest;
+  const bool in_a_row = columns.rhs == 1 && columns.result == 1 &&
+                        panels.result == columns.extent && loops.sums[0].rhs == columns.extent &&
+                        panels.rhs % columns.extent == 0;
+  if (!fits || !in_a_row) return;
+  loops.panel = columns.extent;
+  loops.columns = {{panels.extent * columns.extent, 0, panels.rhs / columns.extent, 1}};
 }
 
 }  // namespace
@@ -87,6 +104,7 @@ std::optional<ContractionLoops> loops_of(const program::Contraction& call,
   for (Loops* list : {&loops.batch, &loops.rows, &loops.columns, &loops.sums})
     *list = merged(*list);
   if (loops.sums.size() > 1) return std::nullopt;
+  find_panels(loops);
   return loops;
 }
 

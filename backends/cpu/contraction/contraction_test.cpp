@@ -158,6 +158,80 @@ TEST(Contraction, WorkgroupsForSeveralThreads) {
   expect_right({kF32, kF32, kF32}, {1, 30, 250, 300});
 }
 
+Literal run_contraction(const program::Contraction& call, const Literal& lhs, const Literal& rhs,
+                        const Shape& result, int64_t vector_bytes) {
+  const Shape shapes[] = {lhs.shape(), rhs.shape()};
+  auto code =
+      compile_contraction(*loops_of(call, shapes, result), "contraction", vector_bytes).value();
+  std::vector<Literal> buffers = {lhs, rhs, Literal(result)};
+  testing::run(*load_library(std::move(code)).value(), 0, buffers);
+  return buffers[2];
+}
+
+// A right operand in panels, [panels, products, columns], is read in place, and gives the bits of
+// the same one as a matrix; sums are rounded, so that their order shows.
+void expect_bits_of_panels(ElementType type, int64_t panel, const Sizes& s, int64_t vector_bytes) {
+  SCOPED_TRACE(fmt::format("{} m {} n {} k {} panels of {}, vectors of {}{}", name_of(type), s.m,
+                           s.n, s.k, panel, vector_bytes, s.lhs_transposed ? ", lhs across" : ""));
+  Random random(static_cast<uint64_t>(s.m + s.k));
+  Literal lhs(Shape(type, s.lhs_transposed ? Dims{s.k, s.m} : Dims{s.m, s.k}));
+  Literal matrix(Shape(type, {s.k, s.n})), panels(Shape(type, {s.n / panel, s.k, panel}));
+  const auto number = [&] { return static_cast<double>(random.below(2001)) / 999 - 1; };
+  for (int64_t i = 0; i < lhs.element_count(); ++i) lhs.set_double(i, number());
+  for (int64_t i = 0; i < matrix.element_count(); ++i) {
+    const int64_t k = i / s.n, column = i % s.n;
+    matrix.set_double(i, number());
+    panels.set_double((column / panel * s.k + k) * panel + column % panel, matrix.get_double(i));
+  }
+  const int64_t contracted = s.lhs_transposed ? 0 : 1;
+  const program::Contraction of_panels = {{}, {}, {contracted}, {1}};
+  const Shape split(type, {s.m, s.n / panel, panel});
+  const Shape shapes[] = {lhs.shape(), panels.shape()};
+  const auto loops = loops_of(of_panels, shapes, split);
+  ASSERT_TRUE(loops);
+  EXPECT_EQ(loops->panel, panel);
+  EXPECT_EQ(loops->columns.size(), 1U);
+  EXPECT_FALSE(tiling_of(*loops, vector_bytes).packs_rhs);
+  EXPECT_EQ(panel % tiling_of(*loops, vector_bytes).columns(), 0);
+  EXPECT_EQ(run_contraction(of_panels, lhs, panels, split, vector_bytes).reshaped({s.m, s.n}),
+            run_contraction({{}, {}, {contracted}, {0}}, lhs, matrix, Shape(type, {s.m, s.n}),
+                            vector_bytes));
+}
+
+TEST(Contraction, PanelsAreReadInPlace) {
+  for (const int64_t bytes : {4, 16, 32, 64}) {
+    if (bytes > codegen::host().vector_bytes) continue;
+    for (const int64_t rows : {1, 2, 3, 4, 13, 49, 150}) {
+      expect_bits_of_panels(kF32, 32, {1, rows, 96, 45}, bytes);
+      expect_bits_of_panels(kF32, 128, {1, rows, 256, 9, true}, bytes);
+      expect_bits_of_panels(kF64, 16, {1, rows, 48, 33}, bytes);
+    }
+    // Several blocks of products and groups of panels; fetched ahead, the last ones of others.
+    expect_bits_of_panels(kF32, 32, {1, 150, 480, 1030}, bytes);
+    expect_bits_of_panels(kF32, 32, {1, 300, 320, 900, true}, bytes);
+    expect_bits_of_panels(kS32, 32, {1, 20, 96, 530}, bytes);
+  }
+}
+
+TEST(Contraction, OtherColumnsAreNoPanels) {
+  const auto panel_of = [](ElementType type, const Dims& rhs, int64_t contracted) {
+    const Shape shapes[] = {Shape(type, {20, rhs[static_cast<size_t>(contracted)]}),
+                            Shape(type, rhs)};
+    Dims dims = rhs;
+    dims.erase(dims.begin() + contracted);
+    dims.insert(dims.begin(), 20);
+    const auto loops = loops_of({{}, {}, {1}, {contracted}}, shapes, Shape(type, dims));
+    return loops ? loops->panel : -1;
+  };
+  EXPECT_EQ(panel_of(kF32, {3, 40, 32}, 1), 32);
+  EXPECT_EQ(panel_of(kF32, {3, 40, 24}, 1), 0) << "no power of two";
+  EXPECT_EQ(panel_of(kF32, {3, 40, 8}, 1), 0) << "narrow";
+  EXPECT_EQ(panel_of(kF32, {3, 40, 256}, 1), 0) << "wide";
+  EXPECT_EQ(panel_of(kF32, {3, 32, 40}, 2), 0) << "columns apart";
+  EXPECT_EQ(panel_of(kBF16, {3, 40, 64}, 1), 0) << "widened";
+  EXPECT_EQ(panel_of(kF32, {40, 96}, 0), 0);
+}
+
 TEST(Contraction, TypesWithoutCode) {
   const program::Contraction call = {{}, {}, {1}, {0}};
   const auto loops = [&](ElementType operand, ElementType result) {

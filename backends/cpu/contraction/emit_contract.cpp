@@ -3,6 +3,7 @@
 
 #include "backends/cpu/codegen/emitter.h"
 #include "backends/cpu/contraction/micro_kernel.h"
+#include "backends/cpu/contraction/tiling.h"
 #include "backends/llvm/loops.h"
 #include "core/kernel/legalize/tiles.h"
 #include "core/kernel/transform/simplify.h"
@@ -93,7 +94,7 @@ Kernel with_native_tiles(const Kernel& kernel, int64_t vector_bytes) {
 
 void CpuKernelEmitter::contract(const Node& n) {
   const Product product = *product_of(kernel_, n, vector_bytes_);
-  const MicroTile& tile = product.tile;
+  MicroTile tile = product.tile;
   const ElementType type = kernel_.memory(n.memories[0]).type;
   const bool is_private = kernel_.memory(n.memories[0]).space == kernel::Space::kPrivate;
   const size_t c_rank = is_private ? 2 : kernel_.memory(n.memories[0]).dims.size();
@@ -112,6 +113,13 @@ void CpuKernelEmitter::contract(const Node& n) {
     return b_.CreateMul(x, number(by), "", false, true);
   };
   const int64_t group = product.rows * product.columns;
+  // Panels: the next one is behind this one, and is fetched meanwhile.
+  const bool in_panels = kernel_.memory(n.memories[2]).space == kernel::Space::kBuffer &&
+                         tile.b_sum == product.columns && product.column_groups == 1 &&
+                         product.columns == tile.vectors * tile.width;
+  const int64_t ahead_of_row =
+      in_panels ? divided(tile.b_sum * elements.b.bytes(), product.rows) : 0;
+  Value* const next = elements.b.at(b, number(n.extents[2] * tile.b_sum));
   each(product.row_groups, 1, [&](Value* i) {
     each(product.column_groups, 1, [&](Value* j) {
       Value* const of_group = b_.CreateAdd(at(i, product.column_groups * group), at(j, group));
@@ -121,10 +129,14 @@ void CpuKernelEmitter::contract(const Node& n) {
           Value* const row = b_.CreateAdd(at(i, product.rows), r);
           Value* const column = b_.CreateAdd(at(j, product.columns), s);
           Value* const in_group = b_.CreateAdd(at(r, tile.c_row), s);
+          tile.ahead = tile.rows * ahead_of_row;
+          Value* const ahead =
+              in_panels ? b_.CreateGEP(b_.getInt8Ty(), next, at(r, ahead_of_row * n.extents[2]))
+                        : nullptr;
           emit_micro_kernel(b_, tile, elements, elements.a.at(a, at(row, product.a_row)),
                             elements.b.at(b, column),
                             elements.c.at(c, b_.CreateAdd(of_group, in_group)),
-                            number(n.extents[2]), b_.getTrue());
+                            number(n.extents[2]), b_.getTrue(), {}, false, ahead);
         });
       });
     });

@@ -14,12 +14,22 @@ using llvm::Value;
 constexpr int64_t kFarApart = 256;  // bytes
 constexpr int64_t kAhead = 8;       // products
 constexpr int64_t kLineBytes = 64;
+constexpr uint32_t kNearest = 3, kNear = 2;  // Caches, as llvm.prefetch numbers them.
 
 class MicroKernel {
  public:
   MicroKernel(llvm::IRBuilderBase& b, const MicroTile& tile, const TileElements& elements,
               const std::vector<Value*>& masks)
       : b_(b), t_(tile), e_(elements), masks_(masks) {}
+
+  void fetch(Value* ahead, Value* k) {
+    if (ahead == nullptr || is_far_apart()) return;
+    Value* const place = b_.CreateGEP(b_.getInt8Ty(), ahead, b_.CreateMul(k, number(b_, t_.ahead)));
+    for (int64_t line = 0; line < t_.ahead; line += kLineBytes) {
+      prefetch(b_.CreateConstGEP1_64(b_.getInt8Ty(), place, static_cast<uint64_t>(line)),
+               t_.ahead_is_next ? kNearest : kNear);
+    }
+  }
 
   // Sums in the order of rows, then vectors.
   LlvmValues starts(Value* c, Value* adds) {
@@ -44,7 +54,12 @@ class MicroKernel {
     for (int64_t v = 0; v < t_.vectors; ++v) {
       line.push_back(e_.b.load(e_.b.at(b, v * t_.width), t_.width, reads_all ? nullptr : mask(v)));
     }
-    if (is_far_apart()) prefetch(b);
+    if (is_far_apart()) {
+      const int64_t columns = t_.vectors * t_.width;
+      for (int64_t column = 0; column < columns; column += kLineBytes / e_.b.bytes()) {
+        prefetch(e_.b.at(b, kAhead * t_.b_sum + column), kNearest);
+      }
+    }
     LlvmValues next;
     for (int64_t r = 0; r < t_.rows; ++r) {
       Value* const one = e_.a.load(e_.a.at(a, r * t_.a_row));
@@ -57,16 +72,11 @@ class MicroKernel {
 
   bool is_far_apart() const { return t_.b_sum * e_.b.bytes() >= kFarApart; }
 
-  void prefetch(Value* b) {
+  void prefetch(Value* place, uint32_t locality) {
     Value* const reads = b_.getInt32(0);
-    Value* const nearest = b_.getInt32(3);
     Value* const data = b_.getInt32(1);
-    const int64_t columns = t_.vectors * t_.width;
-    for (int64_t column = 0; column < columns; column += kLineBytes / e_.b.bytes()) {
-      Value* const place = e_.b.at(b, kAhead * t_.b_sum + column);
-      b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {place->getType()},
-                         {place, reads, nearest, data});
-    }
+    b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {place->getType()},
+                       {place, reads, b_.getInt32(locality), data});
   }
 
   void finish(Value* c, const LlvmValues& sums) {
@@ -93,11 +103,13 @@ class MicroKernel {
 
 void emit_micro_kernel(llvm::IRBuilderBase& builder, const MicroTile& tile,
                        const TileElements& elements, Value* a, Value* b, Value* c, Value* count,
-                       Value* adds, const std::vector<Value*>& masks, bool reads_all) {
+                       Value* adds, const std::vector<Value*>& masks, bool reads_all,
+                       Value* ahead) {
   MicroKernel micro(builder, tile, elements, masks);
   const auto step = [&](Value* k, const LlvmValues& before) {
     Value* const a_at = elements.a.at(a, builder.CreateMul(k, number(builder, tile.a_sum)));
     Value* const b_at = elements.b.at(b, builder.CreateMul(k, number(builder, tile.b_sum)));
+    micro.fetch(ahead, k);
     return micro.step(a_at, b_at, before, reads_all);
   };
   micro.finish(c, emit_loop(builder, number(builder, 0), count, 1, micro.starts(c, adds), step));

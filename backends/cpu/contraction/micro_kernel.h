@@ -17,6 +17,8 @@ struct MicroTile {
   int64_t a_sum = 0;  ///< From one product to the next.
   int64_t b_sum = 0;
   int64_t c_row = 0;
+  int64_t ahead = 0;           ///< Bytes that are fetched ahead with each product.
+  bool ahead_is_next = false;  ///< They are soon read: into the nearest cache.
 };
 
 /// Elements of the left factor, the right factor and the sums.
@@ -26,10 +28,12 @@ struct TileElements {
 
 /// c (+)= a · b over `count` products. `adds`: an i1, whether the products are added to the values
 /// in c; null means no. `masks`: the masks of the columns' vectors if some are incomplete, else
-/// empty; with `reads_all`, b may be read as if all vectors were complete.
+/// empty; with `reads_all`, b may be read as if all vectors were complete. `ahead`: what is fetched
+/// meanwhile, unless lines of b lie far apart and are fetched themselves; null: nothing.
 void emit_micro_kernel(llvm::IRBuilderBase& builder, const MicroTile& tile,
                        const TileElements& elements, llvm::Value* a, llvm::Value* b, llvm::Value* c,
                        llvm::Value* count, llvm::Value* adds,
-                       const std::vector<llvm::Value*>& masks = {}, bool reads_all = false);
+                       const std::vector<llvm::Value*>& masks = {}, bool reads_all = false,
+                       llvm::Value* ahead = nullptr);
 
 }  // namespace tenon::cpu

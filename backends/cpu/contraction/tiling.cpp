@@ -67,11 +67,12 @@ Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes) {
   const int64_t lanes = std::max<int64_t>(vector_bytes / bytes, 1);
   if (is_dot_products(loops)) return of_dot_products(loops, lanes);
   Tiling t;
-  const auto ceiling = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(column.extent)));
+  const int64_t side_by_side = loops.panel > 0 ? loops.panel : column.extent;
+  const auto ceiling = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(side_by_side)));
   t.width = std::min(lanes, ceiling);
   // With few rows, uses more columns, so that at least eight sums are computed at the same time.
   const int64_t wide = row.extent >= 4 ? 2 : row.extent >= 2 ? 4 : 8;
-  t.vectors = std::min(wide, divided(column.extent, t.width));
+  t.vectors = std::min(wide, divided(side_by_side, t.width));
   // Accumulators, and some registers for a row of the right operand.
   const int64_t registers = vector_bytes >= 64 ? 32 : 16;
   const int64_t most_rows = std::min<int64_t>((registers - 4) / t.vectors, 14);
@@ -81,19 +82,22 @@ Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes) {
   t.rows_a_group = divided(tiles, groups) * t.rows;
   const bool widens = loops.rhs != loops.sum;
   const bool is_large = widens || sum.extent * column.extent * bytes > kPackFrom;
-  t.packs_rhs = column.rhs != 1 || (row.extent > 2 * t.rows && is_large);
+  const bool repeats = row.extent > 2 * t.rows && is_large;
+  const bool in_panels = loops.panel > 0;
+  t.packs_rhs = !in_panels && (column.rhs != 1 || repeats);
   // Adjacent rows are in one cache line without packing.
-  t.packs_lhs = t.packs_rhs && row.lhs != 1 && row.extent * sum.extent * bytes > kPackFrom;
-  const bool few = row.extent <= kFewRows && column.rhs == 1;
+  t.packs_lhs = (t.packs_rhs || (in_panels && repeats)) && row.lhs != 1 &&
+                row.extent * sum.extent * bytes > kPackFrom;
+  const bool few = row.extent <= kFewRows && column.rhs == 1 && !in_panels;
   if (few) t.packs_rhs = t.packs_lhs = false;
   // Widening single elements takes longer than widening vectors of them once for all columns.
   if (loops.lhs != loops.sum) t.packs_lhs = true;
   // Some sums of all columns stay in the cache from one tile of rows to the next.
-  const int64_t most_sums = t.packs_rhs || t.packs_lhs   ? kSumsABlock
-                            : few && row.extent > t.rows ? kSumsOfFewRows
-                                                         : sum.extent;
+  const bool several = row.extent > t.rows;
+  const bool blocks = t.packs_rhs || t.packs_lhs || (in_panels && several);
+  const int64_t most_sums = blocks ? kSumsABlock : few && several ? kSumsOfFewRows : sum.extent;
   const bool streams =
-      few && row.extent <= t.rows && sum.extent * column.extent * bytes > kFarFrom && !t.packs_lhs;
+      few && !several && sum.extent * column.extent * bytes > kFarFrom && !t.packs_lhs;
   t.sums_a_block = std::min(sum.extent, streams ? kLinesAbreast : most_sums);
   t.keeps_sums = loops.result != loops.sum && t.sums_a_block < sum.extent;
   t.panels = panels_of(loops, t, streams ? kPanelsAbreast : kPanelsABlock);

@@ -42,9 +42,15 @@ std::string shapes_text(const std::vector<TensorView>& inputs) {
   return text;
 }
 
-// The place of what the device's compiler prepares for a convolution, or dequantises, if it is a
-// constant of the program; -1 if there is none.
-int prepared_input(const hlo::OnnxNode& node) {
+bool has_known_sizes(const hlo::OnnxValueInfo& info) {
+  return info.type && info.type->shape().is_static();
+}
+
+// The place of what the device's compiler prepares for a convolution or a product, or dequantises,
+// if it is a constant of the program; -1 if there is none. Programs for several sizes would have
+// the weights of products several times.
+int prepared_input(const hlo::OnnxNode& node, bool is_static) {
+  if (is_static && (node.op_type == "MatMul" || node.op_type == "Gemm")) return 1;
   if (node.op_type == "Conv" || node.op_type == "ConvTranspose" || node.op_type == "ConvInteger") {
     return 1;
   }
@@ -82,6 +88,7 @@ void CompiledGroup::read_graph(const GraphReader& reader, const OrtGraph* graph,
     model_.graph.inputs.push_back(std::move(info));
   }
   input_count_ = model_.graph.inputs.size();
+  const bool is_static = std::ranges::all_of(model_.graph.inputs, has_known_sizes);
   for (const OrtValueInfo* each : reader.outputs(graph))
     model_.graph.outputs.push_back(reader.value(each));
   std::set<std::string> known;
@@ -109,7 +116,7 @@ void CompiledGroup::read_graph(const GraphReader& reader, const OrtGraph* graph,
   };
   for (const OrtNode* each : reader.nodes(graph)) {
     GraphNode node = reader.node(each);
-    const int place = prepared_input(node.node);
+    const int place = prepared_input(node.node, is_static);
     for (size_t i = 0; i < node.inputs.size(); ++i)
       add_constant(node.inputs[i], static_cast<int>(i) == place);
     for (const OrtValueInfo* input : node.implicit_inputs) add_constant(input, false);
@@ -123,7 +130,7 @@ void CompiledGroup::compile_static() {
   Inputs inputs;
   for (size_t i = 0; i < input_count_; ++i) {
     const hlo::OnnxValueInfo& info = model_.graph.inputs[i];
-    if (!info.type || !info.type->shape().is_static()) return;
+    if (!has_known_sizes(info)) return;
     inputs.push_back({info.type->element_type(), info.type->dims(), nullptr});
   }
   try {

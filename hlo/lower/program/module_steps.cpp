@@ -172,10 +172,18 @@ Status ModuleLowering::kernels(const Instruction& op) {
 
 Status ModuleLowering::launches(const Instruction& op, LoweredOp lowered,
                                 const std::vector<BufferId>& results) {
-  std::vector<BufferId> inputs;
-  for (const Value value : lowered.inputs) {
-    TENON_ASSIGN(const BufferId buffer, buffer_of(value));
-    inputs.push_back(buffer);
+  // A constant that is laid out otherwise is no longer read.
+  std::vector<bool> is_read(lowered.inputs.size());
+  for (const auto& [result, input] : lowered.copies) is_read[input] = true;
+  for (const LoweredLaunch& launch : lowered.launches) {
+    for (const BufferRef ref : launch.buffers) {
+      if (ref.kind == BufferRef::BufferRefKind::kInput) is_read[ref.index] = true;
+    }
+  }
+  std::vector<BufferId> inputs(lowered.inputs.size(), program::kNone);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!is_read[i]) continue;
+    TENON_ASSIGN(inputs[i], buffer_of(lowered.inputs[i]));
   }
   std::vector<BufferId> temporaries;
   for (const Shape& shape : lowered.temporaries) temporaries.push_back(new_buffer(shape));

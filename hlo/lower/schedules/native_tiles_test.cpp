@@ -2,6 +2,7 @@
 // follow memory.
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 
 #include "hlo/lower/schedules/schedules_test_util.h"
 
@@ -177,6 +178,113 @@ TEST(NativeTiles, ReversedFiltersAreReadInPlace) {
                                    "pad = [[1, 1], [1, 1]], reverse = [true, false]"}
                      .module(),
                 kInPlace);
+}
+
+// A convolution whose filter is a constant, of f32 or bf16, that another op may read too.
+std::unique_ptr<hlo::Module> with_constant_filter(const NativeConvolution& c,
+                                                  bool negated = false) {
+  const size_t type = c.kernel.rfind('x') + 1;
+  int64_t count = 1;
+  for (size_t at = 0; at < type; at = c.kernel.find('x', at) + 1)
+    count *= std::stoll(c.kernel.substr(at));
+  std::string bytes;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto number = static_cast<float>((i * 7 + i / 13) % 11 - 5);
+    uint32_t bits = 0;
+    std::memcpy(&bits, &number, sizeof(bits));
+    for (unsigned b = c.kernel.substr(type) == "bf16" ? 2 : 0; b < 4; ++b)
+      bytes += fmt::format("{:02X}", bits >> (8 * b) & 0xFF);
+  }
+  const std::string filter = fmt::format("tensor<{}>", c.kernel);
+  return imported(fmt::format(
+      "func.func @main(%x: tensor<{0}>) -> (tensor<{2}>{7}) {{\n"
+      "  %w = stablehlo.constant dense<\"0x{6}\"> : {1}\n"
+      "  %y = stablehlo.convolution(%x, %w) dim_numbers = {3}, window = {{{4}}} "
+      "{{batch_group_count = 1 : i64, feature_group_count = {5} : i64}} : "
+      "(tensor<{0}>, {1}) -> tensor<{2}>\n{8} : tensor<{2}>{7}\n}}",
+      c.input, filter, c.result, c.dims, c.window, c.groups, bytes, negated ? ", " + filter : "",
+      negated ? fmt::format("  %n = stablehlo.negate %w : {}\n  return %y, %n", filter)
+              : "  return %y"));
+}
+
+// A constant filter lies as tiles read it as the program is compiled: no kernel packs it, and the
+// program has no other copy of it.
+TEST(NativeTiles, ConstantFiltersArePanels) {
+  const std::vector<std::pair<NativeConvolution, Dims>> cases = {
+      {{"2x9x30x16xf32", "3x3x16x32xf32", "2x7x28x32xf32", kLastFeatures, ""},
+       {1, 3, 3, 1, 1, 16, 32}},
+      // Several panels of a tile and tiles of the depth; tiles of outputs, which end within one.
+      {{"1x4x5x160xf32", "1x2x160x48xf32", "1x4x4x48xf32", kLastFeatures, ""},
+       {1, 1, 2, 2, 3, 80, 16}},
+      {{"1x5x5x8xf32", "3x3x8x300xf32", "1x5x5x300xf32", kLastFeatures, "pad = [[1, 1], [1, 1]]"},
+       {3, 3, 3, 1, 7, 8, 16}},
+      {{"1x9x9x20xf32", "3x3x20x96xf32", "1x7x7x96xf32", kLastFeatures, "reverse = [true, false]"},
+       {1, 3, 3, 1, 3, 20, 32}},
+      // Inputs last; groups; a row of the window in one turn; the whole window.
+      {{"2x9x30x16xf32", "32x16x3x3xf32", "2x7x28x32xf32",
+        "[b, 0, 1, f]x[o, i, 0, 1]->[b, 0, 1, f]", ""},
+       {1, 3, 3, 1, 1, 16, 32}},
+      {{"2x9x30x16xf32", "3x3x8x32xf32", "2x7x28x32xf32", kLastFeatures, "", 2},
+       {2, 1, 3, 3, 1, 1, 8, 16}},
+      {{"2x9x59x3xf32", "3x5x3x20xf32", "2x5x30x20xf32", kLastFeatures,
+        "stride = [2, 2], pad = [[1, 1], [2, 2]]"},
+       {1, 3, 1, 1, 15, 32}},
+      {{"1x9x9x3xf32", "3x3x3x32xf32", "1x7x7x32xf32", kLastFeatures, ""}, {1, 1, 1, 27, 32}},
+      {{"2x16x9x20xf32", "24x16x3x3xf32", "2x24x7x18xf32",
+        "[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]", ""},
+       {1, 3, 1, 1, 48, 32}}};
+  for (const auto& [convolution, dims] : cases) {
+    SCOPED_TRACE(convolution.kernel + " " + convolution.window);
+    const auto module = with_constant_filter(convolution);
+    const auto kernels = expect_native(*module, kInPlace);
+    ASSERT_EQ(kernels.size(), 1U);
+    const kernel::Memory& filter = kernels[0].memory(contract_of(kernels[0])->memories[2]);
+    EXPECT_EQ(filter.dims, dims);
+    EXPECT_EQ(filter.space, kernel::Space::kBuffer);
+    hlo::LowerOptions options;
+    options.tuning = tuned({{"tiled-convolution", 1}});
+    options.limits = native_limits();
+    const auto program = hlo::compile_to_program(*module, options);
+    ASSERT_TRUE(program);
+    ASSERT_EQ(program->constants.size(), 1U);
+    EXPECT_EQ(program->constants[0].shape().dims(), dims);
+  }
+}
+
+TEST(NativeTiles, ConstantFiltersThatStay) {
+  const NativeConvolution plain = {"2x9x30x16xf32", "3x3x16x32xf32", "2x7x28x32xf32", kLastFeatures,
+                                   ""};
+  // A filter that another op reads too would be in memory twice.
+  const auto shared =
+      expect_native(*with_constant_filter(plain, true), {"convolution_tiles", "negate"});
+  ASSERT_FALSE(shared.empty());
+  EXPECT_EQ(shared[0].memory(contract_of(shared[0])->memories[2]).dims, (Dims{3, 3, 16, 32}));
+  // Widened as it is packed; by phases, which read different parts of it.
+  expect_native(*with_constant_filter(
+                    {"2x9x30x16xbf16", "3x3x16x32xbf16", "2x7x28x32xbf16", kLastFeatures, ""}),
+                kPacked);
+  expect_native(
+      *with_constant_filter({"2x5x30x8xf32", "4x4x8x16xf32", "2x10x60x16xf32", kLastFeatures,
+                             "pad = [[2, 2], [2, 2]], lhs_dilate = [2, 2]"}),
+      kPacked);
+}
+
+// A filter that leaves a near cache: tiles of one part of it follow one another, so that the
+// columns are the outer loop.
+TEST(NativeTiles, TilesOfAFarFilterFollowOneAnother) {
+  const auto grid_of = [](int64_t features) {
+    hlo::LowerOptions options;
+    options.tuning = tuned({{"tiled-convolution", 1}});
+    options.limits = native_limits();
+    const NativeConvolution convolution = {fmt::format("1x16x16x{}xf32", features),
+                                           fmt::format("3x3x{}x256xf32", features),
+                                           "1x14x14x256xf32", kLastFeatures, ""};
+    const auto program = hlo::compile_to_program(*convolution.module(), options);
+    EXPECT_TRUE(program) << program.error().to_string();
+    return program ? program->kernels.back().grid : Dims{};
+  };
+  EXPECT_EQ(grid_of(256), (Dims{2, 4}));
+  EXPECT_EQ(grid_of(64), (Dims{4, 2}));
 }
 
 // Few rows of tiles are beyond the end of 7 x 7 and 14 x 14 places, whose tiles take several lines.

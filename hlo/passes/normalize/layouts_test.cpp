@@ -5,6 +5,7 @@
 #include "core/base/random.h"
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/import/import.h"
+#include "hlo/passes/normalize/layouts.h"
 #include "hlo/passes/pass.h"
 #include "hlo/text/printer.h"
 #include "hlo/verify/verify.h"
@@ -376,6 +377,120 @@ TEST(FactorLayouts, StayWhereTilesAreNotWide) {
   auto module = import_module(product_of_constant("16", "96", dense(96)), "t");
   const auto changed = lay_out_factors(**module);
   EXPECT_TRUE(changed && !*changed);
+}
+
+Result<bool> lay_out_wide_panels(Module& module) {
+  PassOptions options;
+  options.cost.panel_bytes = 128;
+  return lay_out_panels(module, options);
+}
+
+// A product of rows of 96 with a constant of so many columns, in its transpose if that is said.
+std::string product_of_large_constant(int64_t rows, int64_t columns, bool transposed,
+                                      const std::string& more = "",
+                                      const std::string& type = "f32") {
+  std::string weights = "dense<[";
+  const Dims size = transposed ? Dims{columns, 96} : Dims{96, columns};
+  for (int64_t r = 0; r < size[0]; ++r) {
+    weights += r == 0 ? "[" : ", [";
+    for (int64_t c = 0; c < size[1]; ++c)
+      weights += fmt::format("{}{}.0", c == 0 ? "" : ", ", (r * 31 + c) % 17 - 8);
+    weights += "]";
+  }
+  return fmt::format(
+      R"(func.func @main(%in: tensor<2x{0}x96x{7}>) -> tensor<2x{0}x{1}x{7}> {{
+  %w = stablehlo.constant {2}]> : tensor<{3}x{4}x{7}>
+  %x = stablehlo.round_nearest_even %in : tensor<2x{0}x96x{7}>
+  %r = stablehlo.dot_general %x, %w, contracting_dims = [2] x [{5}] : (tensor<2x{0}x96x{7}>, tensor<{3}x{4}x{7}>) -> tensor<2x{0}x{1}x{7}>
+{6}  return %r : tensor<2x{0}x{1}x{7}>
+}})",
+      rows, columns, weights, size[0], size[1], transposed ? 1 : 0, more, type);
+}
+
+Dims panels_of(const std::string& text) {
+  auto module = import_module(text, "t");
+  EXPECT_TRUE(module) << module.error().to_string();
+  const auto changed = lay_out_wide_panels(**module);
+  EXPECT_TRUE(changed && verify(**module).ok());
+  Dims dims;
+  int64_t constants = 0;
+  change_ops(**module, [&](Instruction& op) {
+    if (op.code() == OpCode::kDotGeneral) dims = op.operand_type(1).dims();
+    constants += op.code() == OpCode::kConstant ? 1 : 0;
+    return false;
+  });
+  EXPECT_EQ(constants, 1) << "the constant as it was";
+  return dims;
+}
+
+TEST(FactorPanels, ConstantsBecomePanels) {
+  for (const bool transposed : {false, true}) {
+    const std::string text = product_of_large_constant(3, 128, transposed);
+    EXPECT_EQ(panels_of(text), (Dims{4, 96, 32}));
+    const auto module = import_module(text, "t");
+    EXPECT_TRUE(changes_no_bit(**module, lay_out_wide_panels, text, 17));
+  }
+  EXPECT_EQ(panels_of(product_of_large_constant(3, 128, false, "", "f64")), (Dims{8, 96, 16}));
+  // Tiles of two rows have twice as many columns.
+  EXPECT_EQ(panels_of(product_of_large_constant(1, 128, false)), (Dims{2, 96, 64}));
+}
+
+TEST(FactorPanels, OfReshapedConstants) {
+  std::string text = product_of_large_constant(3, 128, false);
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    ASSERT_NE(text.find(from), std::string::npos);
+    text.replace(text.find(from), from.size(), to);
+  };
+  replace("%w =", "%f =");
+  replace("dense<[[", "dense<[[[[");
+  replace("]]> : tensor<96x128xf32>\n",
+          "]]]]> : tensor<1x1x96x128xf32>\n  %w = stablehlo.reshape %f : "
+          "(tensor<1x1x96x128xf32>) -> tensor<96x128xf32>\n");
+  EXPECT_EQ(panels_of(text), (Dims{4, 96, 32}));
+  const auto module = import_module(text, "t");
+  EXPECT_TRUE(changes_no_bit(**module, lay_out_wide_panels, text, 17));
+}
+
+TEST(FactorPanels, OfEachMatrixOfABatch) {
+  for (const bool transposed : {false, true}) {
+    const Dims size = transposed ? Dims{2, 64, 96} : Dims{2, 96, 64};
+    std::string rows;
+    for (int64_t r = 0; r < size[0] * size[1]; ++r) {
+      if (r % size[1] == 0) rows += r == 0 ? "[" : "], [";
+      rows += r % size[1] == 0 ? "[" : ", [";
+      for (int64_t c = 0; c < size[2]; ++c)
+        rows += fmt::format("{}{}.0", c == 0 ? "" : ", ", (r * 31 + c) % 17 - 8);
+      rows += "]";
+    }
+    const std::string text = fmt::format(
+        R"(func.func @main(%in: tensor<2x5x96xf32>) -> tensor<2x5x64xf32> {{
+  %w = stablehlo.constant dense<[{0}]]> : tensor<2x{1}x{2}xf32>
+  %x = stablehlo.round_nearest_even %in : tensor<2x5x96xf32>
+  %r = stablehlo.dot_general %x, %w, batching_dims = [0] x [0], contracting_dims = [2] x [{3}] : (tensor<2x5x96xf32>, tensor<2x{1}x{2}xf32>) -> tensor<2x5x64xf32>
+  return %r : tensor<2x5x64xf32>
+}})",
+        rows, size[1], size[2], transposed ? 2 : 1);
+    EXPECT_EQ(panels_of(text), (Dims{2, 2, 96, 32}));
+    const auto module = import_module(text, "t");
+    EXPECT_TRUE(changes_no_bit(**module, lay_out_wide_panels, text, 17));
+  }
+}
+
+TEST(FactorPanels, StayWhereTheyWouldBeTwiceOrPadded) {
+  const Dims matrix = {96, 100};
+  EXPECT_EQ(panels_of(product_of_large_constant(3, 100, false)), matrix) << "no whole panels";
+  EXPECT_EQ(panels_of(product_of_large_constant(3, 32, false)), (Dims{96, 32})) << "small";
+  EXPECT_EQ(panels_of(product_of_large_constant(3, 128, false, "", "bf16")), (Dims{96, 128}));
+  const std::string other = "  %n = stablehlo.negate %w : tensor<96x128xf32>\n";
+  EXPECT_EQ(panels_of(product_of_large_constant(3, 128, false, other)), (Dims{96, 128}));
+  // Another product that wants the same panels does not keep them from it.
+  const std::string same =
+      "  %s = stablehlo.dot_general %in, %w, contracting_dims = [2] x [0] : (tensor<2x3x96xf32>, "
+      "tensor<96x128xf32>) -> tensor<2x3x128xf32>\n";
+  EXPECT_EQ(panels_of(product_of_large_constant(3, 128, false, same)), (Dims{4, 96, 32}));
+  auto module = import_module(product_of_large_constant(3, 128, false), "t");
+  const auto changed = lay_out_panels(**module);
+  EXPECT_TRUE(changed && !*changed) << "a target without wide tiles";
 }
 
 // The gradient by an input has the filter with inputs and outputs in each other's place.

@@ -2,6 +2,7 @@
 // its features; elements of the input are gathered when a tile is loaded, and no copy of the input
 // with its windows is ever in memory.
 #include <algorithm>
+#include <cstring>
 #include <optional>
 
 #include "hlo/lower/elements/contraction.h"
@@ -205,6 +206,17 @@ class ConvolutionProduct final : public TiledProduct {
   size_t own_batch() const override { return sizes_.own_batch; }
   bool may_pack() const override { return true; }
 
+  std::optional<Literal> panels(const Instruction& fused, const Dims& dims) const override {
+    const Value filter = operand_of(fused, op.operand(1));
+    const bool has_phases = std::ranges::any_of(sizes_.phases, [](int64_t d) { return d > 1; });
+    if (has_phases || filter.def->code() != OpCode::kConstant || filter.def->uses().size() != 1 ||
+        is_inline_constant(*filter.def)) {
+      return std::nullopt;
+    }
+    const auto& dense = *filter.def->attr<DenseAttr>(AttrKey::value);
+    return dense.is_splat() ? std::nullopt : std::optional(filter_in_panels(dense.values, dims));
+  }
+
   // Whole tiles of a kernel whose last dimensions are the depth of a turn and the outputs.
   kernel::MemoryId matrix(ElementEmitter& e, int64_t tile_k, int64_t tile_n) const override {
     const program::Convolution& c = sizes_.c;
@@ -243,6 +255,66 @@ class ConvolutionProduct final : public TiledProduct {
       : TiledProduct(of, sizes.batch, sizes.outer_turns(), sizes.row_count(), sizes.outputs,
                      sizes.depth_of_turn()),
         sizes_(sizes) {}
+
+  // The operand of the fusion that is a parameter of its body.
+  static Value operand_of(const Instruction& fused, Value value) {
+    for (size_t i = 0; fused.code() == OpCode::kFusion && i < fused.operand_count(); ++i) {
+      if (fused.region(0).parameter(i) == value) return fused.operand(i);
+    }
+    return value;
+  }
+
+  // The place in a filter of output 0 of a group, at a turn and depth.
+  int64_t place_in_filter(const Dims& strides, const Dims& dims, int64_t turn,
+                          int64_t depth) const {
+    const program::Convolution& c = sizes_.c;
+    const int64_t joined = sizes_.is_joined ? sizes_.turns.back() : 1;
+    int64_t window =
+        sizes_.is_shallow ? depth / sizes_.features : turn * joined + depth / sizes_.features;
+    int64_t place = depth % sizes_.features * strides[static_cast<size_t>(c.kernel.feature)];
+    for (size_t s = c.kernel.spatial.size(); s-- > 0;) {
+      const auto axis = static_cast<size_t>(c.kernel.spatial[s]);
+      const int64_t at = window % dims[axis];
+      window /= dims[axis];
+      const bool reversed = contains(c.reversed, static_cast<int64_t>(s));
+      place += (reversed ? dims[axis] - 1 - at : at) * strides[axis];
+    }
+    return place;
+  }
+
+  Literal filter_in_panels(const Literal& filter, const Dims& dims) const {
+    const Dims strides = row_major_strides(filter.shape().dims());
+    const int64_t apart = strides[static_cast<size_t>(sizes_.c.kernel.batch)];
+    const auto from_end = [&](size_t d) { return dims[dims.size() - d]; };
+    const int64_t columns = from_end(1), deep = from_end(2), panels = from_end(3);
+    const int64_t turns = element_count(sizes_.outer_turns());
+    const auto unit = static_cast<size_t>(storage_bytes(filter.element_type()));
+    Literal result(Shape(filter.element_type(), dims));
+    const std::byte* const from = filter.data().data();
+    std::byte* to = result.mutable_data().data();
+    const int64_t rows = element_count(dims) / columns;
+    for (int64_t row = 0; row < rows; ++row, to += static_cast<size_t>(columns) * unit) {
+      int64_t rest = row;
+      const auto next = [&](int64_t extent) {
+        const int64_t index = rest % extent;
+        rest /= extent;
+        return index;
+      };
+      const int64_t in_tile = next(deep), panel = next(panels);
+      const int64_t depth = next(from_end(4)) * deep + in_tile, turn = next(turns);
+      const int64_t first = (next(dims[sizes_.own_batch]) * panels + panel) * columns, group = rest;
+      if (depth >= sizes_.depth_of_turn()) continue;
+      const int64_t place = place_in_filter(strides, filter.shape().dims(), turn, depth) +
+                            (group * sizes_.outputs + first) * apart;
+      const auto count =
+          static_cast<size_t>(std::clamp<int64_t>(sizes_.outputs - first, 0, columns));
+      for (size_t j = 0; j < (apart == 1 ? 1 : count); ++j) {
+        const auto source = static_cast<size_t>(place) + j * static_cast<size_t>(apart);
+        std::memcpy(to + j * unit, from + source * unit, apart == 1 ? count * unit : unit);
+      }
+    }
+    return result;
+  }
 
   // An element of an input whose last place and features are one dimension, so that elements with
   // neighbouring k are neighbours; padding is before and behind it.
@@ -355,7 +427,7 @@ constinit const Schedule kTiledConvolution = {
     "result, the columns its features; a tile of the input is gathered for each place of the "
     "window, with zeros for padding and gaps; of few features, across the window; where `contract` "
     "has wide registers, tiles run along the input's last dimension, and a filter is read where it "
-    "lies, or brought into the order of its tiles once",
+    "lies, or brought into the order of its tiles once; a constant one as the program is compiled",
     {},
     estimate_tiled_convolution,
     emit_tiled_convolution};

@@ -37,6 +37,23 @@ Dims packed_dims(const TiledProduct& product, const Tiles& tiles) {
   return dims;
 }
 
+// The same in the order in which tiles are read, each as panels of the columns of a register tile.
+Dims panel_dims(const TiledProduct& product, const Tiles& tiles) {
+  Dims dims(product.batch.begin(),
+            product.batch.begin() + static_cast<std::ptrdiff_t>(product.own_batch()));
+  dims.push_back(tiles_of(product.n, tiles.n()));
+  dims.insert(dims.end(), product.outer.begin(), product.outer.end());
+  dims.insert(dims.end(), {tiles_of(product.k, tiles.k), tiles.lanes_n, tiles.k, tiles.each_n});
+  return dims;
+}
+
+// How tiles of factor 1 are read.
+enum class FactorForm : uint8_t {
+  kAsItIs,  // where they lie, or copied one by one
+  kPacked,  // from temporary 0
+  kPanels,  // from constant 0
+};
+
 // Whether several tiles of results read the same tile of factor 1.
 bool shares_factor(const TiledProduct& product, const Tiles& tiles) {
   const Dims rest(product.batch.begin() + static_cast<std::ptrdiff_t>(product.own_batch()),
@@ -58,7 +75,7 @@ ElementType tile_type(const Instruction& dot, size_t side, const LowerLimits& li
 class ProductKernel {
  public:
   ProductKernel(KernelMaker& maker, const FusedOp& fused, const TiledProduct& product,
-                const Tiles& tiles, const LowerLimits& limits, bool is_packed)
+                const Tiles& tiles, const LowerLimits& limits, FactorForm form)
       : maker_(maker),
         b_(maker.b()),
         e_(maker.e()),
@@ -67,7 +84,7 @@ class ProductKernel {
         op_(product.op),
         tiles_(tiles),
         limits_(limits),
-        is_packed_(is_packed) {}
+        form_(form) {}
 
   /// Factor 1 in the order of its tiles, with zeros beyond its end: a temporary.
   void pack(TuningParameters& tuning) {
@@ -95,7 +112,9 @@ class ProductKernel {
     product_.begin(maker_);
     is_native_ = has_native_tiles(limits_);
     transposes_ = is_native_ && !product_.is_along_k(0);
-    if (is_packed_) {
+    if (form_ == FactorForm::kPanels) {
+      matrix_ = maker_.constant(0);
+    } else if (is_packed()) {
       matrix_ = maker_.temporary(0, kernel::Access::kIn);
     } else if (is_native_) {
       matrix_ = product_.matrix(e_, tiles_.k, tiles_.n());
@@ -103,19 +122,23 @@ class ProductKernel {
     if (tiles_.parts == 1) {
       results();
     } else {
-      found_ = maker_.temporary(is_packed_ ? 1 : 0, kernel::Access::kOut);
+      found_ = maker_.temporary(is_packed() ? 1 : 0, kernel::Access::kOut);
     }
     Dims grid = product_.batch;
     grid.push_back(tiles_of(product_.m, tiles_.m()));
-    grid.push_back(tiles_of(product_.n, tiles_.n()));
+    const size_t rank = product_.batch.size();
+    const size_t columns_at = is_native_ && is_far_factor() ? product_.own_batch() : rank + 1;
+    grid.insert(grid.begin() + static_cast<std::ptrdiff_t>(columns_at),
+                tiles_of(product_.n, tiles_.n()));
     grid.push_back(tiles_.parts);
     if (tiles_.parts == 1) grid.pop_back();
-    const Values group = b_.grid(grid);
-    const size_t rank = product_.batch.size();
-    batch_ = Values(group.begin(), group.begin() + static_cast<std::ptrdiff_t>(rank));
+    Values group = b_.grid(grid);
     if (tiles_.parts > 1) part_ = group.back();
+    column_group_ = group[columns_at];
+    const ValueId column = b_.mul(column_group_, b_.index(tiles_.n()));
+    group.erase(group.begin() + static_cast<std::ptrdiff_t>(columns_at));
+    batch_ = Values(group.begin(), group.begin() + static_cast<std::ptrdiff_t>(rank));
     const ValueId row = b_.mul(group[rank], b_.index(tiles_.m()));
-    const ValueId column = b_.mul(group[rank + 1], b_.index(tiles_.n()));
     const ElementType type = accumulator(op_);
     const MemoryId x =
         b_.scratch("a", tile_type(op_, 0, limits_),
@@ -152,7 +175,7 @@ class ProductKernel {
   /// The results, from those temporaries.
   void add_parts(TuningParameters& tuning) {
     maker_.inputs();
-    found_ = maker_.temporary(is_packed_ ? 1 : 0, kernel::Access::kIn);
+    found_ = maker_.temporary(is_packed() ? 1 : 0, kernel::Access::kIn);
     results();
     Dims dims = product_.batch;
     dims.insert(dims.end(), {product_.m, product_.n});
@@ -177,6 +200,17 @@ class ProductKernel {
   }
 
  private:
+  bool is_packed() const { return form_ == FactorForm::kPacked; }
+
+  // Whether factor 1 does not stay in a near cache, so that the tiles of results that read the same
+  // part of it are computed one after the other.
+  bool is_far_factor() const {
+    constexpr int64_t kNear = 1 << 20;
+    return element_count(product_.outer) * product_.k * product_.n *
+               static_cast<int64_t>(storage_bytes(tile_type(op_, 1, limits_))) >
+           kNear;
+  }
+
   void results() {
     for (uint32_t r = 0; r < fused_.results.size(); ++r) {
       results_.push_back(r);
@@ -222,16 +256,34 @@ class ProductKernel {
     bring(0, x, {batch_, row, outer, k});
     if (matrix_ == kernel::kNone) bring(1, y, second);
     const Values zero = {b_.index(0), b_.index(0)};
+    if (form_ == FactorForm::kPanels) {
+      for_each_serially(b_, {tiles_.lanes_n}, [&](const Values& panel) {
+        b_.contract(tiles_.m(), tiles_.each_n, tiles_.k, sums,
+                    {b_.index(0), b_.mul(panel[0], b_.index(tiles_.each_n))}, x, zero, matrix_,
+                    place_in_panels(outer, k, panel[0]), transposes_);
+      });
+      return;
+    }
     b_.contract(tiles_.m(), tiles_.n(), tiles_.k, sums, zero, x, zero,
                 matrix_ == kernel::kNone ? y : matrix_,
                 matrix_ == kernel::kNone ? zero : place_of_tile(second), transposes_);
   }
 
+  Values own_batch() const {
+    return {batch_.begin(), batch_.begin() + static_cast<std::ptrdiff_t>(product_.own_batch())};
+  }
+  Values place_in_panels(const Values& outer, ValueId k, ValueId panel) {
+    Values place = own_batch();
+    place.push_back(column_group_);
+    place.insert(place.end(), outer.begin(), outer.end());
+    place.insert(place.end(), {b_.div(k, b_.index(tiles_.k)), panel, b_.index(0), b_.index(0)});
+    return place;
+  }
+
   // The place of a tile of factor 1 in matrix_.
   Values place_of_tile(const TiledProduct::FactorPlace& tile) {
-    if (!is_packed_) return product_.place_in_matrix(b_, tile);
-    Values place(batch_.begin(),
-                 batch_.begin() + static_cast<std::ptrdiff_t>(product_.own_batch()));
+    if (!is_packed()) return product_.place_in_matrix(b_, tile);
+    Values place = own_batch();
     place.insert(place.end(), tile.outer.begin(), tile.outer.end());
     place.insert(place.end(), {tile.k, tile.free});
     return place;
@@ -297,12 +349,13 @@ class ProductKernel {
   const Instruction& op_;
   const Tiles& tiles_;
   const LowerLimits& limits_;
-  const bool is_packed_;
+  const FactorForm form_;
   bool is_native_ = false;
   bool transposes_ = false;
   MemoryId matrix_ = kernel::kNone;  ///< With tiles of factor 1 that nothing copies.
   Values batch_;
   ValueId part_ = kernel::kNone;
+  ValueId column_group_ = kernel::kNone;
   MemoryId found_ = kernel::kNone;
   std::vector<uint32_t> results_;
   std::vector<MemoryId> memories_;
@@ -412,16 +465,28 @@ Tiles choose_tiles(TuningParameters& tuning, const TiledProduct& product, Elemen
   return tiles;
 }
 
+// Adds a constant factor 1 in the order in which tiles read it, which is then read along memory.
+bool lay_out_constant(LoweredOp& lowered, const FusedOp& fused, const TiledProduct& product,
+                      const Tiles& tiles, const LowerLimits& limits) {
+  const ElementType type = product.op.operand_type(1).element_type();
+  if (!product.may_pack() || type != tile_type(product.op, 1, limits)) return false;
+  std::optional<Literal> panels = product.panels(fused.op, panel_dims(product, tiles));
+  if (!panels) return false;
+  lowered.constants.push_back(*std::move(panels));
+  return true;
+}
+
 // Adds a kernel that brings factor 1 into the order of its tiles, unless it lies so in memory.
 Taken pack_factor(LoweredOp& lowered, const FusedOp& fused, const TiledProduct& product,
                   const Tiles& tiles, const LowerLimits& limits, TuningParameters& tuning) {
   LoweredOp made = lowered;
   made.temporaries.emplace_back(tile_type(product.op, 1, limits), packed_dims(product, tiles));
   bool lies_so = false;
-  TENON_ASSIGN(const bool taken, try_kernel(made, fused.op, "_packed", [&](KernelMaker& maker) {
-                 ProductKernel(maker, fused, product, tiles, limits, true).pack(tuning);
-                 lies_so = product.matrix(maker.e(), tiles.k, tiles.n()) != kernel::kNone;
-               }));
+  TENON_ASSIGN(
+      const bool taken, try_kernel(made, fused.op, "_packed", [&](KernelMaker& maker) {
+        ProductKernel(maker, fused, product, tiles, limits, FactorForm::kPacked).pack(tuning);
+        lies_so = product.matrix(maker.e(), tiles.k, tiles.n()) != kernel::kNone;
+      }));
   if (!taken || lies_so) return false;
   lowered = std::move(made);
   return true;
@@ -457,9 +522,13 @@ Taken emit_tiled_product(LoweredOp& lowered, const FusedOp& fused, const TiledPr
                            (cost.lane_private_bytes > 0 && of_lane > cost.lane_private_bytes);
   if (bytes > limits.scratch_bytes || too_private) return false;
   LoweredOp made = lowered;
-  TENON_ASSIGN(const bool is_packed, native&& shares_factor(product, tiles)
-                                         ? pack_factor(made, fused, product, tiles, limits, tuning)
-                                         : Taken(false));
+  FactorForm form = FactorForm::kAsItIs;
+  if (native && lay_out_constant(made, fused, product, tiles, limits)) {
+    form = FactorForm::kPanels;
+  } else if (native && shares_factor(product, tiles)) {
+    TENON_ASSIGN(const bool is_packed, pack_factor(made, fused, product, tiles, limits, tuning));
+    if (is_packed) form = FactorForm::kPacked;
+  }
   if (tiles.parts > 1) {
     Dims dims = {tiles.parts};
     dims.insert(dims.end(), product.batch.begin(), product.batch.end());
@@ -467,11 +536,11 @@ Taken emit_tiled_product(LoweredOp& lowered, const FusedOp& fused, const TiledPr
     made.temporaries.emplace_back(accumulator(op), dims);
   }
   TENON_ASSIGN(bool taken, try_kernel(made, fused.op, "_tiles", [&](KernelMaker& maker) {
-                 ProductKernel(maker, fused, product, tiles, limits, is_packed).run();
+                 ProductKernel(maker, fused, product, tiles, limits, form).run();
                }));
   if (taken && tiles.parts > 1) {
     TENON_ASSIGN(taken, try_kernel(made, fused.op, "_sums", [&](KernelMaker& maker) {
-                   ProductKernel(maker, fused, product, tiles, limits, is_packed).add_parts(tuning);
+                   ProductKernel(maker, fused, product, tiles, limits, form).add_parts(tuning);
                  }));
   }
   if (taken) lowered = std::move(made);

@@ -63,6 +63,13 @@ class TiledProduct {
   /// several tiles of rows, it can be brought into the order of its tiles before all of them.
   virtual size_t own_batch() const { return batch.size(); }
   virtual bool may_pack() const { return false; }
+  /// The elements of factor 1 if it is a constant that `fused`, the op or the fusion of it, alone
+  /// reads, with zeros beyond its end. The dimensions are those of `batch` that the factor depends
+  /// on, tiles of columns, `outer`, tiles of the depth, panels of a tile, its depth, columns of a
+  /// panel.
+  virtual std::optional<Literal> panels(const Instruction& /*fused*/, const Dims& /*dims*/) const {
+    return std::nullopt;
+  }
   /// Copies a tile that begins at `first` as one box, with zeros beyond the end; false if that is
   /// not possible.
   virtual bool copy(ElementEmitter&, size_t /*side*/, kernel::MemoryId /*tile*/,
