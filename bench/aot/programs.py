@@ -24,16 +24,17 @@ class Model:
     onnx: Callable | None = None  # Makes a model that gives the same results; its inputs are `onnx_arguments`.
     onnx_arguments: list | None = None
     plain_onnx: Callable | None = None  # The same of simple ops, for importers that lack some; its inputs are the arguments.
+    weights_apart: bool = False  # The weights are arguments here, and lie in a file of their own beside the ONNX model.
 
 
-def onnx_model(nodes, weights, inputs, results):
+def onnx_model(nodes, weights, inputs, results, opset=18):
     """`inputs` and `results`: name to an array of the type and shape."""
     import onnx
     def described(name, array):
         return onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
     graph = onnx.helper.make_graph(nodes, "model", [described(*each) for each in inputs.items()], [described(*each) for each in results.items()],
                                    [onnx.numpy_helper.from_array(np.asarray(value), name) for name, value in weights.items()])
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)])
     model.ir_version = 9
     return model
 
@@ -176,10 +177,52 @@ def resnet18():
     return Model("ResNet-18, 224 x 224", lambda x: forward(weights, x), [image], as_onnx, [image])
 
 
-def gpt2_decode():
-    """A token of a GPT-2 of the smallest size, a cache of 256 places; the weights are arguments."""
-    step, arguments = peers.decode(layers=12, tokens=50_257)
-    return Model("GPT-2 of 124 M, a token", step, arguments)
+def onnx_decode(weights, cache):
+    """peers.decode: the inputs are the cache, token and place; the results are the logits and the cache after."""
+    import onnx
+    heads, places, size = cache[0][0].shape
+    features, tokens = heads * size, len(weights["tokens"])
+    nodes, made = [], iter(range(100_000))
+    shapes = {"apart": (3 * heads, 1, size), "flat": (1, features), "tall": (features, 1), "one": (1,), "all": (tokens,), "along": (0, 1)}
+    initial = {name: np.array(shape, np.int64) for name, shape in shapes.items()}
+    initial |= {name: np.float32(value) for name, value in (("scale", 1 / np.sqrt(size)), ("never", -1e9), ("ones", np.ones(features)))}
+    initial |= {"tokens": weights["tokens"], "places": weights["places"], "all_places": np.arange(places, dtype=np.int32),
+                "rows": np.array([[[head, 0]] for head in range(heads)], np.int64)}
+
+    def add(kind, *operands, result=None, **attributes):
+        name = result or f"v{next(made)}"
+        nodes.append(onnx.helper.make_node(kind, list(operands), [name], **attributes))
+        return name
+
+    def normalised(x):
+        return add("LayerNormalization", x, "ones", epsilon=1e-5)
+
+    x = add("Add", *(add("Gather", table, add("Reshape", index, "one")) for table, index in (("tokens", "token"), ("places", "place"))))
+    at = add("Add", "rows", add("Mul", add("Cast", "place", to=onnx.TensorProto.INT64), "along"))
+    seen = add("LessOrEqual", "all_places", "place")
+    for n, layer in enumerate(weights["layers"]):
+        initial |= {f"{name}{n}": part for name, part in layer.items()}
+        parts = [f"query{n}", f"key{n}", f"value{n}"]
+        nodes.append(onnx.helper.make_node("Split", [add("Reshape", add("MatMul", normalised(x), f"qkv{n}"), "apart")], parts, num_outputs=3))
+        keys, values = (add("ScatterND", f"old_{part}", at, part, result=f"new_{part}") for part in parts[1:])
+        scores = add("Mul", add("MatMul", parts[0], add("Transpose", keys, perm=[0, 2, 1])), "scale")
+        shares = add("Softmax", add("Where", seen, scores, "never"), axis=-1)
+        x = add("Add", x, add("MatMul", add("Reshape", add("MatMul", shares, values), "flat"), f"out{n}"))
+        x = add("Add", x, add("MatMul", add("Gelu", add("MatMul", normalised(x), f"up{n}"), approximate="tanh"), f"down{n}"))
+    # Table times column, so that no importer keeps, or makes in each call, a table with its axes exchanged.
+    add("Reshape", add("MatMul", "tokens", add("Reshape", normalised(x), "tall")), "all", result="logits")
+    caches = {f"{name}{n}": array for n, pair in enumerate(cache) for name, array in zip(("key", "value"), pair)}
+    inputs = {f"old_{name}": array for name, array in caches.items()} | {name: np.zeros((), np.int32) for name in ("token", "place")}
+    results = {"logits": np.zeros(tokens, np.float32)} | {f"new_{name}": array for name, array in caches.items()}
+    return onnx_model(nodes, initial, inputs, results, opset=20)
+
+
+def gpt2_decode(**sizes):
+    """A token of a GPT-2 of the smallest size, a cache of 256 places; the weights are arguments. `sizes`: others, of peers.decode."""
+    step, arguments = peers.decode(**{"layers": 12, "tokens": 50_257} | sizes)
+    weights, cache, token, place = arguments
+    inputs = [*(array for pair in cache for array in pair), np.asarray(token), np.asarray(place)]
+    return Model("GPT-2 of 124 M, a token", step, arguments, lambda: onnx_decode(weights, cache), inputs, weights_apart=True)
 
 
 MODELS = [lstm, digits, resnet18, gpt2_decode]

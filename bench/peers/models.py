@@ -183,25 +183,26 @@ def transformer_step():
     return descended(loss), [w, np.random.default_rng(0).integers(0, 1000, (4, 65)).astype(np.int32)]
 
 
-def decode(layers: int = 4, tokens: int = 16_384):
-    """One token of a GPT-2 of layers of 768, with a cache of 256 places; batch 1."""
+def decode(layers: int = 4, tokens: int = 16_384, heads: int = 12, places: int = 256):
+    """One token of a GPT-2 of layers of `heads` times 64, with a cache of `places`; batch 1."""
+    features = 64 * heads
     def step(w, cache, token, place):
         x = w["tokens"][token] + w["places"][place]
         after = []
         for layer, (keys, values) in zip(w["layers"], cache):
-            q, k, v = jnp.split((layer_norm(x) @ layer["qkv"]).reshape(36, 64), 3, 0)
+            q, k, v = jnp.split((layer_norm(x) @ layer["qkv"]).reshape(3 * heads, 64), 3, 0)
             keys = lax.dynamic_update_slice(keys, k[:, None], (0, place, 0))
             values = lax.dynamic_update_slice(values, v[:, None], (0, place, 0))
-            scores = jnp.where(jnp.arange(256) <= place, jnp.einsum("hd,hkd->hk", q, keys) / 8, -1e9)
-            x = x + jnp.einsum("hk,hkd->hd", jax.nn.softmax(scores, -1), values).reshape(768) @ layer["out"]
+            scores = jnp.where(jnp.arange(places) <= place, jnp.einsum("hd,hkd->hk", q, keys) / 8, -1e9)
+            x = x + jnp.einsum("hk,hkd->hd", jax.nn.softmax(scores, -1), values).reshape(features) @ layer["out"]
             x = x + jax.nn.gelu(layer_norm(x) @ layer["up"]) @ layer["down"]
             after.append((keys, values))
         return layer_norm(x) @ w["tokens"].T, after
-    weights = [{"qkv": scaled(768, 2304, seed=i), "out": scaled(768, 768, seed=i), "up": scaled(768, 3072, seed=i),
-                "down": scaled(3072, 768, seed=i)} for i in range(layers)]
-    w = {"tokens": np.float32(0.1) * numbers(tokens, 768), "places": np.float32(0.1) * numbers(256, 768), "layers": weights}
-    cache = [(numbers(12, 256, 64, seed=i), numbers(12, 256, 64, seed=9 + i)) for i in range(layers)]
-    return step, [w, cache, np.int32(7), np.int32(100)]
+    weights = [{"qkv": scaled(features, 3 * features, seed=i), "out": scaled(features, features, seed=i),
+                "up": scaled(features, 4 * features, seed=i), "down": scaled(4 * features, features, seed=i)} for i in range(layers)]
+    w = {"tokens": np.float32(0.1) * numbers(tokens, features), "places": np.float32(0.1) * numbers(places, features), "layers": weights}
+    cache = [(numbers(heads, places, 64, seed=i), numbers(heads, places, 64, seed=9 + i)) for i in range(layers)]
+    return step, [w, cache, np.int32(7), np.int32(min(100, places // 2))]
 
 
 def encoder_of_768(gradient: bool):

@@ -80,6 +80,16 @@ def test_lists(python: pathlib.Path) -> None:
     expect(Counter(done.stdout.split()) == GROUPS, f"{Counter(done.stdout.split())}")
 
 
+def test_onnx_forms(python: pathlib.Path, peer: str, packages: pathlib.Path | None = None) -> None:
+    """They have the results of the JAX forms: the LSTM, the digits, and a small GPT-2 with its logits and two caches of keys and values."""
+    folders = packages.glob("lib/python3*/site-packages") if packages else []
+    done = run(python, ROOT / "tests/bench/onnx_forms.py", peer, *folders, JAX_PLATFORMS="cpu")
+    expect(done.returncode == 0, f"ends with {done.returncode}: {done.stderr[-1000:]}")
+    found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    expect([each["results"] for each in found] == [1, 1, 5] and not any(each["wrong"] for each in found), f"{found}")
+    expect(0 < found[2]["file"] < found[2]["weights"] / 4, f"weights are in the file: {found[2]}")
+
+
 def main() -> int:
     build = pathlib.Path(sys.argv[1]).resolve()
     listing = run("ninja", "-C", build, "-t", "targets", "all").stdout
@@ -87,6 +97,10 @@ def main() -> int:
     built = run("ninja", "-C", build, *(f"bench/{name}" for name in targets))
     python = ROOT / "frameworks/jax/.venv/bin/python"
     jax = run(ROOT / "frameworks/jax/make-venv", BUILD_DIR=str(build))
+    onnx_packages = ROOT / "frameworks/onnxruntime/.venv"
+    onnx = run(ROOT / "frameworks/onnxruntime/make-venv", BUILD_DIR=str(build))
+    aot_python = ROOT / "bench/aot/.venv/bin/python"
+    environments = {"jax": jax, "onnx": onnx if jax.returncode == 0 else jax}
     failed = False
     with tempfile.TemporaryDirectory() as path:
         folder = pathlib.Path(path)
@@ -95,15 +109,19 @@ def main() -> int:
                  "kernels on gpu-sim": ("kernel_bench", lambda: test_kernels(build, "gpu-sim")),
                  "contractions": ("contractions", lambda: test_contractions(build, folder)),
                  "lists of programs": ("jax", lambda: test_lists(python)),
-                 "programs beside XLA": ("jax", lambda: test_compare(python, folder))}
+                 "programs beside XLA": ("jax", lambda: test_compare(python, folder)),
+                 "models as ONNX, ONNX Runtime": ("onnx", lambda: test_onnx_forms(python, "OnnxRuntime", onnx_packages)),
+                 "models as ONNX, TVM": ("tvm", lambda: test_onnx_forms(aot_python, "Tvm"))}
         for name, (needs, test) in tests.items():
-            if needs == "jax" and jax.returncode == 77:
-                print(f"SKIP bench, {name}: {jax.stderr.strip().splitlines()[-1]}")
-            elif needs != "jax" and needs not in targets:
+            made = environments.get(needs, built)
+            if needs in environments and made.returncode == 77:
+                print(f"SKIP bench, {name}: {made.stderr.strip().splitlines()[-1]}")
+            elif needs == "tvm" and not aot_python.exists():
+                print(f"SKIP bench, {name}: bench/aot/setup has not made its environment")
+            elif needs not in (*environments, "tvm", *targets):
                 print(f"SKIP bench, {name}: its libraries are not installed")
             else:
                 try:
-                    made = jax if needs == "jax" else built
                     expect(made.returncode == 0, f"is not made: {(made.stdout + made.stderr)[-2000:]}")
                     test()
                     print(f"PASS bench, {name}")
