@@ -116,6 +116,25 @@ class ProgramCompiler {
     return answer->plan.has_value();
   }
 
+  // Whether the backend takes a product with a constant in panels of `bytes` (the pass
+  // factor-panels): what is no plan of the backend's would be a product of three dimensions that no
+  // library has.
+  Result<bool> reads_panels(int64_t bytes) {
+    if (!lower_.limits.lays_out_constants) return false;
+    constexpr int64_t kRows = 16, kProducts = 64, kPanels = 2;
+    const int64_t columns = bytes / storage_bytes(ElementType::kF32);
+    program::Contraction product;
+    product.lhs_contracting = product.rhs_contracting = {1};
+    const std::vector<Shape> operands = {Shape(ElementType::kF32, {kRows, kProducts}),
+                                         Shape(ElementType::kF32, {kPanels, kProducts, columns})};
+    const std::vector<Shape> results = {Shape(ElementType::kF32, {kRows, kPanels, columns})};
+    const program::LibraryCall call = product;
+    const std::vector<bool> constant = {false, true};
+    TENON_ASSIGN(const CallAnswer* const answer,
+                 planner_.plan({call, operands, results, constant}));
+    return answer->plan.has_value();
+  }
+
   Result<Compilation> run(const Module& module) {
     TENON_ASSIGN(Attempt attempt, lower(module));
     return complete(std::move(attempt), &module);
@@ -439,6 +458,7 @@ Result<Compilation> compile(const Module& module, backend::Backend& backend,
   PassOptions passes;
   passes.rewrites = options.rewrites;
   passes.cost = cost_model_of(target);
+  passes.reads_panels = [&] { return compiler.reads_panels(passes.cost.panel_bytes); };
   passes.folded = &folded;
   passes.takes_composite = [&](const Instruction& op) { return compiler.takes_composite(op); };
   TENON_TRY(run_passes(*copy, optimizing_passes(), passes));

@@ -40,9 +40,10 @@ struct LowerLimits {
   int64_t scratch_bytes = 48 << 10;
   int64_t alignment = program::kAlignment;  ///< Alignment of buffers, in bytes.
   bool fma = true;  ///< Float contractions may use it; without it their products are rounded.
-  bool private_memory = true;  ///< Without it, scratch is used.
-  bool tiles = false;          ///< The target has `contract`, with sums in registers.
-  int64_t vector_bytes = 16;   ///< Size of a register, or of one access of a lane.
+  bool private_memory = true;      ///< Without it, scratch is used.
+  bool tiles = false;              ///< The target has `contract`, with sums in registers.
+  bool lays_out_constants = true;  ///< Constant factors may be stored as tiles read them.
+  int64_t vector_bytes = 16;       ///< Size of a register, or of one access of a lane.
   CostModel cost;
 };
 

@@ -44,6 +44,9 @@ struct PassOptions {
   /// Whether the target takes a composite whole, by its name, attributes and types; its operands
   /// may be constants. Null: it takes none. Others are replaced by their decompositions.
   std::function<Result<bool>(const Instruction& composite)> takes_composite;
+  /// Whether the target reads constant factors in panels (factor-panels); asked where there are
+  /// large constants. Null: where CostModel::panel_bytes says so.
+  std::function<Result<bool>()> reads_panels;
   /// Ops that constant folding computed, or decided, are added to it, if not null.
   int64_t* folded = nullptr;
 };

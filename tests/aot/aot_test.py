@@ -279,6 +279,12 @@ def test_weights_in_panels(folder):
         large = [each for each in report["constants"] if each["bytes"] > 4096]
         equal(sum(each["bytes"] for each in large), 4 * (96 * 256 + 3 * 3 * 32 * 64))
         expect(all(each["shape"].count(",") > 1 for each in large), f"no panels: {large}")
+    # Functions of other sizes share their weights.
+    rows = "  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<{0}x96xf32>, tensor<96x256xf32>) -> tensor<{0}x256xf32>\n  return %0 : tensor<{0}x256xf32>\n}}\n"
+    (folder / "two.mlir").write_text("".join(f"func.func @f{n}(%x: tensor<{n}x96xf32>) -> tensor<{n}x256xf32> {{\n"
+                                             f"  %w = stablehlo.constant dense<{product}> : {types[1]}\n{rows.format(n)}" for n in (1, 24)))
+    shared = json.loads(check_run(TENON, "aot", folder / "two.mlir", "-o", folder / "two", "--json"))
+    equal([each["bytes"] for each in shared["constants"] if each["bytes"] > 4096], [4 * 96 * 256])
 
 
 def test_weights_of_two_bytes(folder):

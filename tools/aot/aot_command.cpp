@@ -95,6 +95,8 @@ class AotCompilation {
                  import_program(bytes, path, {options_.shapes, options_.args}));
     TENON_ASSIGN(const std::vector<std::string> names, entries_of(*module, options_));
     std::vector<CompiledFunction> functions;
+    // Functions share constants: tiles of each might want them in another order.
+    is_only_ = names.size() == 1;
     for (const std::string& name : names) {
       TENON_ASSIGN(CompiledFunction function, one(*module, name));
       functions.push_back(std::move(function));
@@ -117,6 +119,7 @@ class AotCompilation {
     function.parameters = parameter_names(*module.find_function(name));
     TENON_ASSIGN(hlo::CompileOptions compile, compile_options());
     compile.lower.entry = name;
+    compile.lower.limits.lays_out_constants = is_only_;
     const hlo::Module* source = &module;
     std::unique_ptr<hlo::Module> refined;
     if (!options_.shapes.empty() || hlo::is_dynamic(module)) {
@@ -155,6 +158,7 @@ class AotCompilation {
   const AotCommandOptions& options_;
   const std::shared_ptr<backend::Backend> backend_;
   const backend::TargetInfo target_;
+  bool is_only_ = true;  // The model has one function.
 };
 
 // Names of arguments that C takes and that differ from all others; else x0, x1 …

@@ -2,6 +2,7 @@
 // lie together, for all products of one after the other, so that a tile reads memory in a row and
 // a call neither packs the factor nor keeps a copy of it. A product with panels is one of two
 // dimensions of columns, [batch, panels, products, columns], whose result lies as before.
+#include <algorithm>
 #include <cstring>
 
 #include "hlo/passes/constants.h"
@@ -104,15 +105,18 @@ void read_panels(Instruction& op, Value panels) {
   for (const Use& each : uses) each.user->set_operand(each.operand, result);
 }
 
-bool lay_out(Instruction& op, int64_t panel_bytes) {
+bool is_large_constant(Instruction& op) {
   if (op.code() != OpCode::kConstant || op.uses().empty()) return false;
+  const Type& type = op.result_type();
+  return constant_of(op.result(0)) != nullptr && splat_of(op.result(0)) == nullptr &&
+         (type.element_type() == ElementType::kF32 || type.element_type() == ElementType::kF64) &&
+         type.shape().byte_size() >= kLeastBytes;
+}
+
+bool lay_out(Instruction& op, int64_t panel_bytes) {
+  if (!is_large_constant(op)) return false;
   const DenseAttr* const constant = constant_of(op.result(0));
   const Type& type = op.result_type();
-  const bool fits =
-      constant != nullptr && splat_of(op.result(0)) == nullptr &&
-      (type.element_type() == ElementType::kF32 || type.element_type() == ElementType::kF64) &&
-      type.shape().byte_size() >= kLeastBytes;
-  if (!fits) return false;
   const std::vector<Use> uses = op.uses();
   const FactorSizes sizes = sizes_of(uses[0], panel_bytes);
   if (sizes.panel == 0) return false;
@@ -152,6 +156,17 @@ bool reshape_constant(Instruction& op) {
 Result<bool> lay_out_panels(Module& module, const PassOptions& options) {
   const int64_t bytes = options.cost.panel_bytes;
   if (bytes <= 0) return false;
+  bool is_any_large = false;
+  const auto look = [&](Instruction& op) {
+    is_any_large |= is_large_constant(op);
+    return false;
+  };
+  change_ops(module, look, false);
+  if (!is_any_large) return false;
+  if (options.reads_panels != nullptr) {
+    TENON_ASSIGN(const bool taken, options.reads_panels());
+    if (!taken) return false;
+  }
   const bool reshaped = change_ops(module, reshape_constant, false);
   const auto change = [&](Instruction& op) { return lay_out(op, bytes); };
   return change_ops(module, change, false) || reshaped;

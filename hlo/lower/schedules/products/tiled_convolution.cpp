@@ -303,7 +303,7 @@ class ConvolutionProduct final : public TiledProduct {
       const int64_t in_tile = next(deep), panel = next(panels);
       const int64_t depth = next(from_end(4)) * deep + in_tile, turn = next(turns);
       const int64_t first = (next(dims[sizes_.own_batch]) * panels + panel) * columns, group = rest;
-      if (depth >= sizes_.depth_of_turn()) continue;
+      if (depth >= sizes_.depth_of_turn() || first >= sizes_.outputs) continue;
       const int64_t place = place_in_filter(strides, filter.shape().dims(), turn, depth) +
                             (group * sizes_.outputs + first) * apart;
       const auto count =

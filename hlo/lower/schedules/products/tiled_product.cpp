@@ -465,12 +465,22 @@ Tiles choose_tiles(TuningParameters& tuning, const TiledProduct& product, Elemen
   return tiles;
 }
 
+// A constant in panels may be larger by one part in so many.
+constexpr int64_t kLeastPartOfPadding = 8;
+
 // Adds a constant factor 1 in the order in which tiles read it, which is then read along memory.
 bool lay_out_constant(LoweredOp& lowered, const FusedOp& fused, const TiledProduct& product,
                       const Tiles& tiles, const LowerLimits& limits) {
   const ElementType type = product.op.operand_type(1).element_type();
-  if (!product.may_pack() || type != tile_type(product.op, 1, limits)) return false;
-  std::optional<Literal> panels = product.panels(fused.op, panel_dims(product, tiles));
+  const Dims dims = panel_dims(product, tiles);
+  // The last tile of each group is filled with zeros, which are stored too.
+  const int64_t elements = element_count(product.op.operand_type(1).dims());
+  const bool is_small = element_count(dims) <= elements + elements / kLeastPartOfPadding;
+  if (!limits.lays_out_constants || !product.may_pack() || !is_small ||
+      type != tile_type(product.op, 1, limits)) {
+    return false;
+  }
+  std::optional<Literal> panels = product.panels(fused.op, dims);
   if (!panels) return false;
   lowered.constants.push_back(*std::move(panels));
   return true;
