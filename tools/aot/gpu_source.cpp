@@ -17,6 +17,9 @@ std::string list_of(std::string_view type, const std::string& name,
                      rows.empty() ? "0" : fmt::format("{}", fmt::join(rows, ",\n    ")));
 }
 
+// The tables of a function begin with this; symbols of models do not.
+std::string table_prefix(size_t number) { return fmt::format("tenon_aot_f{}", number); }
+
 std::string kernel_rows(const gpu::AheadModel& model) {
   std::vector<std::string> rows;
   for (const gpu::GpuKernelCode& each : model.kernels) {
@@ -45,16 +48,17 @@ class GpuTables {
     sequences.push_back(std::to_string(steps_.size()));
     if (steps_.empty()) steps_.emplace_back("{0, 0, 0, 0, 0}");
     if (places_.empty()) places_.emplace_back("{0, 0}");
-    const auto name = [&](std::string_view what) { return fmt::format("f{}_{}", number, what); };
-    return list_of("tenon_aot_step", name("steps"), steps_) +
-           list_of("uint32_t", name("sequences"), sequences) +
-           list_of("tenon_aot_place", name("places"), places_) +
-           list_of("uint64_t", name("scalars"), scalars_) +
-           list_of("uint32_t", name("branches"), branches_) +
+    const std::string name = table_prefix(number);
+    return list_of("tenon_aot_step", name + "_steps", steps_) +
+           list_of("uint32_t", name + "_sequences", sequences) +
+           list_of("tenon_aot_place", name + "_places", places_) +
+           list_of("uint64_t", name + "_scalars", scalars_) +
+           list_of("uint32_t", name + "_branches", branches_) +
            fmt::format(
-               "static const tenon_aot_tables f{0}_tables = {{kernels, f{0}_steps, f{0}_sequences, "
-               "f{0}_places, f{0}_scalars,\n    f{0}_branches, {1}}};\n",
-               number, entry_.arrays);
+               "static const tenon_aot_tables {0}_tables = {{kernels, {0}_steps, {0}_sequences,\n  "
+               "  "
+               "{0}_places, {0}_scalars, {0}_branches, {1}}};\n",
+               name, entry_.arrays);
   }
 
  private:
@@ -64,8 +68,9 @@ class GpuTables {
   }
   void add(const gpu::SegmentLaunch& launch) {
     if (model_.kernels[launch.kernel].blocks == 0) return;
-    steps_.push_back(fmt::format("{{TENON_AOT_LAUNCH, {}, {}, {}, {}}}", launch.kernel,
-                                 places_.size(), scalars_.size(), launch.buffers.size()));
+    steps_.push_back(fmt::format(
+        "{{{}, {}, {}, {}, {}}}", launch.is_copy ? "TENON_AOT_COPY" : "TENON_AOT_LAUNCH",
+        launch.kernel, places_.size(), scalars_.size(), launch.buffers.size()));
     for (const gpu::SegmentPlace& each : launch.buffers) add_place(each);
     for (const uint64_t each : launch.scalars) {
       scalars_.push_back(fmt::format("UINT64_C({})", each));
@@ -120,7 +125,7 @@ std::string function_code(const AotProject& project, const AotSignature& functio
       R"(
 int32_t {0}_run(const void* gpu, void* const* arrays, void* arena, struct CUstream_st* stream) {{
   const {1}_gpu* const loaded = gpu;
-  const tenon_aot_work call = {{&loaded->cuda, loaded->functions, &f{2}_tables, arrays,
+  const tenon_aot_work call = {{&loaded->cuda, loaded->functions, &{2}_tables, arrays,
                                (uint64_t)(uintptr_t)arena, stream}};
   return tenon_aot_sequence(&call, 0);
 }}
@@ -128,20 +133,20 @@ int32_t {0}({3}) {{
   return {0}_run(gpu, (void*[]){{{4}}}, arena, stream);
 }}
 )",
-      function.symbol, project.name, number, parameters_of(project, function),
+      function.symbol, project.name, table_prefix(number), parameters_of(project, function),
       fmt::join(names, ", "));
 }
 
 std::string image_list(const AotProject& project, const gpu::AheadModel& model) {
   std::vector<std::string> images;
   for (const gpu::AheadImage& each : model.images) {
-    images.push_back(fmt::format("{}_{}", project.name, each.kind));
+    images.push_back(blob_symbol(project, each.kind));
   }
   if (images.empty()) images.emplace_back("0");
   return fmt::format(
       "static const tenon_aot_image_list list = {{{{{}}}, {}, kernels, {}, {}, {}, {}}};\n",
       fmt::join(images, ", "), model.images.size(), model.kernels.size(),
-      model.constants.empty() ? "0" : project.name + "_constants", model.constants.size(),
+      model.constants.empty() ? "0" : blob_symbol(project, "constants"), model.constants.size(),
       model.weights.size());
 }
 
@@ -167,12 +172,12 @@ std::string descriptor(const AotProject& project) {
   std::vector<std::string> rows;
   for (size_t i = 0; i < project.functions.size(); ++i) {
     const AotSignature& each = project.functions[i];
-    text += array_rows(each.arguments, fmt::format("f{}_argument", i));
-    text += array_rows(each.results, fmt::format("f{}_result", i));
+    text += array_rows(each.arguments, table_prefix(i) + "_argument");
+    text += array_rows(each.results, table_prefix(i) + "_result");
     rows.push_back(
-        fmt::format("{{\"{0}\", f{1}_arguments, f{1}_results, {2}, {3}, {4}, {5}, 0, {6}_run}}",
-                    each.name, i, each.arguments.size(), each.results.size(), each.arena_bytes,
-                    each.waits ? 1 : 0, each.symbol));
+        fmt::format("{{\"{0}\", {1}_arguments, {1}_results, {2}, {3}, {4}, {5}, 0, {6}_run}}",
+                    each.name, table_prefix(i), each.arguments.size(), each.results.size(),
+                    each.arena_bytes, each.waits ? 1 : 0, each.symbol));
   }
   text += list_of("tenon_aot_cuda_function", "functions", rows);
   return text + fmt::format(
@@ -185,6 +190,10 @@ std::string descriptor(const AotProject& project) {
 }
 
 }  // namespace
+
+std::string blob_symbol(const AotProject& project, std::string_view kind) {
+  return fmt::format("tenon_aot_of_{}_{}", project.name, kind);
+}
 
 std::vector<std::pair<std::string, std::string_view>> gpu_blobs(const AotProject& project,
                                                                 const gpu::AheadModel& model) {
@@ -206,8 +215,8 @@ std::string gpu_source(const AotProject& project, const gpu::AheadModel& model) 
       project.name, project.target, upper(project.name));
   for (const auto& [file, bytes] : gpu_blobs(project, model)) {
     const std::string ending = file.substr(project.name.size() + 3);
-    text += fmt::format("TENON_AOT_BLOB({0}_{1}, {2}_FILES \".{1}\")\n", project.name, ending,
-                        upper(project.name));
+    text += fmt::format("TENON_AOT_BLOB({0}, {2}_FILES \".{1}\")\n", blob_symbol(project, ending),
+                        ending, upper(project.name));
   }
   text += "\n" + kernel_rows(model) + image_list(project, model);
   for (size_t i = 0; i < model.entries.size(); ++i) {
