@@ -700,7 +700,7 @@ def test_refusals(folder):
     expect("no target" in refuses(add, "--target=abacus-unknown-none", code=2), "another error")
     expect("a name of C" in refuses(add, "--name=9-lives", code=2), "another error")
     refuses(add, "--library=dynamic", code=2)
-    expect("those of tenon_aot.h" in refuses(add, "--name=tenon_aot_x", code=2), "another error")
+    expect("a name of tenon_aot.h" in refuses(add, "--name=tenon_aot_x", code=2), "another error")
     for name in ("model", "main_run"):
         said = refuses(add + add.replace("@main", f"@{name}"), "--name=p", code=2)
         expect(f"function @{name}: the model has another p_{name}" in said, said)

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -211,31 +212,23 @@ AotSignature signature_of(const CompiledFunction& function, bool is_gpu) {
 
 // Errors: two names of C in the model's header that are one, or one of tenon_aot.h.
 Status check_symbols(const AotProject& project) {
-  const std::string& name = project.name;
-  std::set<std::string, std::less<>> taken = {name + "_model"};
-  for (const std::string_view each :
-       {"H", "ALIGNMENT", "HASH", "WEIGHTS_BYTES", "WEIGHTS_HASH", "THREADS", "FILES"}) {
-    taken.insert(fmt::format("{}_{}", upper(name), each));
-  }
-  for (const std::string_view each : {"load", "unload", "gpu"}) {
-    if (project.is_gpu) taken.insert(fmt::format("{}_{}", name, each));
-  }
-  if (!project.calls.empty()) taken.insert(name + "_calls");
-  // Macros are in capital letters: two functions that differ in these alone have the same ones.
-  std::set<std::string, std::less<>> macros;
+  std::set<std::string, std::less<>> taken;
+  const auto add = [&](const std::string& prefix, std::initializer_list<std::string_view> parts) {
+    for (const std::string_view each : parts) taken.insert(fmt::format("{}_{}", prefix, each));
+  };
+  add(project.name, {"model"});
+  if (project.is_gpu) add(project.name, {"load", "unload", "gpu"});
+  if (!project.calls.empty()) add(project.name, {"calls"});
+  add(upper(project.name),
+      {"H", "ALIGNMENT", "HASH", "WEIGHTS_BYTES", "WEIGHTS_HASH", "THREADS", "FILES"});
   for (const AotSignature& each : project.functions) {
-    const std::string symbol = fmt::format("{}_{}", name, each.name);
+    const std::string symbol = fmt::format("{}_{}", project.name, each.name);
     if (symbol.starts_with(kReservedPrefix)) {
-      return usage(fmt::format("function @{}: names in {}… are those of tenon_aot.h", each.name,
-                               kReservedPrefix));
+      return usage(fmt::format("function @{}: {} is a name of tenon_aot.h", each.name, symbol));
     }
-    for (const std::string& made : {symbol, symbol + "_run"}) {
+    for (const std::string& made : {symbol, symbol + "_run", upper(symbol) + "_ARENA_BYTES"}) {
       if (taken.insert(made).second) continue;
       return usage(fmt::format("function @{}: the model has another {}", each.name, made));
-    }
-    if (!macros.insert(upper(symbol)).second) {
-      return usage(
-          fmt::format("function @{}: another one has the macros {}_…", each.name, upper(symbol)));
     }
   }
   return {};
@@ -308,8 +301,7 @@ Result<AotProject> project_of(const AotCommandOptions& options) {
     return Error(usage(fmt::format("--name {}: a name of C is expected", project.name)));
   }
   if (project.name.starts_with(kReservedPrefix)) {
-    return Error(usage(fmt::format("--name {}: names in {}… are those of tenon_aot.h", project.name,
-                                   kReservedPrefix)));
+    return Error(usage(fmt::format("--name {}: it is a name of tenon_aot.h", project.name)));
   }
   project.library = options.library == "object"   ? AotLibrary::kObject
                     : options.library == "static" ? AotLibrary::kStatic
@@ -403,7 +395,7 @@ Status compile_for_gpu(const std::vector<CompiledFunction>& functions,
 }
 #endif
 
-Result<AotReport> compiled_ahead(AotCommandOptions options) {
+Result<AotReport> compiled_ahead(AotCommandOptions& options) {
   AotReport report;
   TENON_ASSIGN(report.project, project_of(options));
   TENON_ASSIGN(const InputFile input, read_input(options.file));
@@ -459,7 +451,7 @@ bool has_target(const AotCommandOptions& options) {
   return backend || backend.error().code() != ErrorCode::kUnimplemented;
 }
 
-int aot(const AotCommandOptions& options) {
+int aot(AotCommandOptions& options) {
   if (!has_target(options)) run_cross();
   auto made = compiled_ahead(options);
   if (!made) return report(made.error());

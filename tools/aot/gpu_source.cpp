@@ -210,13 +210,13 @@ std::string gpu_source(const AotProject& project, const gpu::AheadModel& model) 
       "/* {0}: the host's part, written by `tenon aot` for {1}. Compile it with\n"
       " * tenon_aot_cuda.c beside it, which it includes, and link libdl:\n *\n"
       " *     cc -std=c11 -O2 -c {0}.c\n */\n#include \"{0}.h\"\n#include \"tenon_aot_cuda.c\"\n\n"
-      "/* What the names of the files begin with that become a part of the object. */\n"
+      "/* The names of the files that become a part of the object begin with this. */\n"
       "#ifndef {2}_FILES\n#define {2}_FILES __FILE__\n#endif\n",
       project.name, project.target, upper(project.name));
   for (const auto& [file, bytes] : gpu_blobs(project, model)) {
     const std::string ending = file.substr(project.name.size() + 3);
-    text += fmt::format("TENON_AOT_BLOB({0}, {2}_FILES \".{1}\")\n", blob_symbol(project, ending),
-                        ending, upper(project.name));
+    text += fmt::format("TENON_AOT_BLOB({0}, {2}_FILES \".{1}\", {3})\n",
+                        blob_symbol(project, ending), ending, upper(project.name), bytes.size());
   }
   text += "\n" + kernel_rows(model) + image_list(project, model);
   for (size_t i = 0; i < model.entries.size(); ++i) {
@@ -279,8 +279,23 @@ std::string gpu_example_of(const AotProject& project, const AotSignature& functi
   std::string text =
       fmt::format("\nstatic int32_t run_{}(tenon_aot_device* device, const {}_gpu* gpu) {{\n",
                   function.name, project.name);
-  text += example_arrays(project, function) + example_ones(function);
   std::vector<std::string> names = {"gpu"};
+  std::vector<std::string> missing;
+  std::string freed;
+  // Static arrays of more than 2 GiB cannot be linked.
+  for (const auto* list : {&function.arguments, &function.results}) {
+    for (const AotArray& each : *list) {
+      text += fmt::format("  {0}* const {1} = malloc({2}_BYTES + 1);\n",
+                          c_type(each.shape.element_type()), each.name, macro_of(function, each));
+      missing.push_back(each.name + " == NULL");
+      freed += fmt::format("  free({});\n", each.name);
+    }
+  }
+  if (!missing.empty()) {
+    text += fmt::format("  if ({}) return device->error = 2; /* out of memory */\n",
+                        fmt::join(missing, " || "));
+  }
+  text += example_ones(function);
   for (const AotArray& each : function.arguments) {
     text +=
         fmt::format("  void* const on_gpu_{0} = tenon_aot_device_new(device, {0}, {1}_BYTES);\n",
@@ -304,7 +319,7 @@ std::string gpu_example_of(const AotProject& project, const AotSignature& functi
                         macro_of(function, each));
   }
   return text + "  if (device->error != 0) return device->error;\n" + example_results(function) +
-         "  return 0;\n}\n";
+         freed + "  return 0;\n}\n";
 }
 
 }  // namespace

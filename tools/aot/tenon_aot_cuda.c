@@ -13,10 +13,13 @@
 #define TENON_AOT_CUDA_NO_LIBRARY 303
 #define TENON_AOT_CUDA_MOST_PARAMETERS 512
 
-/* The bytes of a file, and a 0 behind them, which the text of PTX ends with. */
-#define TENON_AOT_BLOB(symbol, file)                                                            \
+/* The bytes of a file, and a 0 behind them, which the text of PTX ends with. A file of another size
+ * is another model's. */
+#define TENON_AOT_BLOB(symbol, file, bytes)                                                     \
   __asm__(".pushsection .rodata." #symbol ",\"a\",%progbits\n.balign 64\n.globl " #symbol       \
-          "\n.hidden " #symbol "\n" #symbol ":\n.incbin \"" file "\"\n.byte 0\n.popsection\n"); \
+          "\n.hidden " #symbol "\n" #symbol ":\n.incbin \"" file "\"\n.if . - " #symbol        \
+          " - " #bytes "\n.error \"" file " has not " #bytes " bytes\"\n.endif\n.byte 0\n"      \
+          ".popsection\n");                                                                     \
   extern const unsigned char symbol[] __attribute__((visibility("hidden")));
 
 typedef struct tenon_aot_kernel {

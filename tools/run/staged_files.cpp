@@ -54,12 +54,10 @@ std::string StagedFiles::add(const std::string& name) {
 Result<std::vector<std::string>> StagedFiles::move() {
   std::error_code error;
   for (const std::string& name : names_) {
-    if (std::ranges::count(names_, name) > 1) {
-      return failed_precondition("cannot write {}: two files have that name",
-                                 (folder_ / name).string());
-    }
-    if (fs::is_directory(fs::symlink_status(folder_ / name, error))) {
-      return failed_precondition("cannot write {}: it is a directory", (folder_ / name).string());
+    const bool is_twice = std::ranges::count(names_, name) > 1;
+    if (is_twice || fs::is_directory(fs::symlink_status(folder_ / name, error))) {
+      return failed_precondition("cannot write {}: {}", (folder_ / name).string(),
+                                 is_twice ? "two files have that name" : "it is a directory");
     }
   }
   std::vector<std::string> paths;
