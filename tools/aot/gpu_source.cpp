@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
 #include "backends/gpu/driver.h"
 
 namespace tenon::tools {

@@ -1,6 +1,5 @@
 #include "backends/gpu/aot/aot.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
