@@ -6,9 +6,9 @@
 Prints a line "PASS name", "FAIL name: why" or "SKIP name: why" a test. on_gpu does the same on a real one.
 """
 
-import json
 import pathlib
 import re
+import shlex
 import shutil
 import struct
 import sys
@@ -18,7 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "samples/ao
 import lstm  # noqa: E402
 import programs  # noqa: E402
 from gpu_support import LOOP, NESTED, PROGRAMS, TARGET, Gpu, compare, compile_model, harness, link, samples  # noqa: E402
-from support import (BUILD, CC, CXX, STRICT, TENON, Failure, Skip, check_run, equal, expect, run, run_tests)  # noqa: E402
+from support import (BUILD, CC, CXX, STRICT, TENON, Failure, Skip, check_run, equal, expect, report_of, run, run_tests)  # noqa: E402
 
 DRIVER = BUILD.resolve() / "tests/aot/libcuda.so.1"
 SIMULATED = {"LD_LIBRARY_PATH": str(DRIVER.parent)}
@@ -64,12 +64,23 @@ def test_samples(folder):
             raise Failure(f"{name}: {failure}") from failure
 
 
+def model_source(folder, text):
+    """The text of NAME.c."""
+    out, _ = compile_model(folder, text, SIMULATOR, "--library=source", name="source")
+    return (out / "source.c").read_text()
+
+
 def test_donated_arguments_share_memory(folder):
+    launches = {}
     for name, options in (("apart", []), ("shared", ["-DDONATE"])):
         inner = folder / name
         inner.mkdir()
         out, _, _ = compare(inner, programs.DONATED, SIMULATOR, harness_options=options)
         expect("argument f32[100]; may have the memory of result y0" in (out / "model.h").read_text(), "no word of the shared memory")
+        # Nothing is copied onto itself.
+        expect("TENON_AOT_COPY" in model_source(inner, programs.DONATED), "no copy")
+        launches[name] = log_of(inner, out / "program").count("cuLaunchKernel")
+    equal(launches["apart"], launches["shared"] + 1)
 
 
 def test_several_functions(folder):
@@ -84,6 +95,14 @@ def test_several_functions(folder):
     for name, factor in (("main", -1), ("twice", 2)):
         equal(run_model(program, folder, function=name), (0, ""))
         equal(struct.unpack("<8f", (folder / "results").read_bytes()), tuple(factor * i for i in map(float, range(8))))
+
+
+def test_names_of_arguments(folder):
+    """Those of the functions' own parameters are not taken."""
+    for name in ("stream", "gpu", "device", "arena"):
+        out, _ = compile_model(folder, programs.TWO_FUNCTIONS.replace("features", name), SIMULATOR)
+        expect("model_main(const model_gpu* gpu, const float* x0, " in (out / "model.h").read_text(), f"an argument {name}")
+        check_run(link(out, out / "model_example.c"), variables=SIMULATED)
 
 
 def test_weights(folder):
@@ -146,6 +165,42 @@ def test_sources_by_each_compiler(folder):
         equal(run_model(inner / "linked", inner), (0, ""))
         undefined = check_run("nm", "-u", "--format=just-symbols", inner / "linked.o").split()
         expect("dlopen" not in undefined and "cuLaunchKernel" in undefined, str(undefined))
+
+
+def test_names_that_collide(folder):
+    """Names of the model's own parts, and of another function, are refused; other functions may have any name."""
+    def of(*names):
+        (folder / "p.mlir").write_text("".join(f"func.func @{name}(%x: tensor<4xf32>) -> tensor<4xf32> {{\n  %0 = stablehlo.sine %x : tensor<4xf32>\n"
+                                               "  return %0 : tensor<4xf32>\n}\n" for name in names))
+        return [TENON, "aot", folder / "p.mlir", "-o", folder / "out", TARGET, "--cpu=simulator"]
+    for names, text in (*(((name,), f"@{name}: the model has another p_{name}") for name in ("load", "unload", "gpu", "model")),
+                        (("main", "main_run"), "@main_run: the model has another p_main_run"),
+                        (("main_run", "main"), "@main_run: the model has another p_main_run"),
+                        (("main", "Main"), "@Main: the model has another P_MAIN_ARENA_BYTES")):
+        code, said = run(*of(*names))
+        equal((names, code, said.count("error:"), text in said), (names, 2, 1, True))
+    for name, function in (("tenon_aot_x", "main"), ("tenon", "aot_launch")):
+        code, said = run(*of(function), f"--name={name}")
+        equal((name, code, "a name of tenon_aot.h" in said), (name, 2, True))
+    expect(not (folder / "out").exists(), "something was written")
+    for name in ("constants", "ptx", "cubin", "simulator", "tenon_ptx", "tables", "steps", "list", "kernels"):
+        for model in ("p", "f0"):
+            check_run(*of(name), f"--name={model}")
+            check_run(*CC, *WARNINGS, folder / f"out/{model}_example.c", folder / f"out/lib{model}.a", "-ldl", "-o", folder / "program")
+
+
+def test_files_of_another_model(folder):
+    """A blob of another size is an error of the assembler."""
+    out, _ = compile_model(folder, lstm.lstm(units=8, steps=3), SIMULATOR, "--library=source")
+    for kind in ("simulator", "constants"):
+        blob = out / f"model.c.{kind}"
+        data = blob.read_bytes()
+        for compiler in [name for name in ("gcc", "clang", "clang-19") if shutil.which(name)]:
+            for other in (data[:-1], data + b"x"):
+                blob.write_bytes(other)
+                code, said = run(compiler, "-std=c11", "-c", "model.c", "-o", folder / "model.o", cwd=out)
+                expect(code != 0 and f"model.c.{kind} has not {len(data)} bytes" in said, said)
+        blob.write_bytes(data)
 
 
 def test_symbols(folder):
@@ -246,14 +301,30 @@ def test_only_loops_and_branches_wait(folder):
         equal(between - {"cuMemAlloc_v2"}, {"cuLaunchKernel", "cuMemcpyDtoHAsync_v2", "cuStreamSynchronize"} if waits else {"cuLaunchKernel"})
 
 
+def test_captured_graphs(folder):
+    """A captured call gives the results again, also with donated arguments; what waits cannot be captured."""
+    for name, text, options in (("products", ALL["products"], []), ("softmax", ALL["softmax"], []), ("large", ALL["large"], []),
+                                ("lstm", lstm.lstm(units=8, steps=3), []), ("donated", programs.DONATED, []), ("shared", programs.DONATED, ["-DDONATE"])):
+        inner = folder / name
+        inner.mkdir()
+        try:
+            _, report, said = compare(inner, text, SIMULATOR, harness_options=options, times=3)
+        except Failure as failure:
+            raise Failure(f"{name}: {failure}") from failure
+        expect(not report["functions"][0]["waits"] and re.search("^graph ", said, re.MULTILINE), said)
+        # A graph without work leaves what the results were filled with.
+        code, _ = run(inner / "model/program", "main", inner / "arguments", inner / "results", 1, variables={**SIMULATED, "TENON_TEST_CUDA_EMPTY": "1"})
+        equal((name, code), (name, 12))
+
+
 def test_nothing_is_left(folder):
-    """What is loaded is freed, also after an error."""
+    """Unloading frees all that is loaded, also after an error."""
     out, _, _ = compare(folder, lstm.lstm(units=8, steps=3), SIMULATOR)
     calls = log_of(folder, out / "program")
     equal((calls.count("cuModuleLoadData"), calls.count("cuModuleUnload"), calls.count("cuMemFree_v2")), (1, 1, 1))
 
 
-FAULTS = [  # What fails, its code, and what is undone.
+FAULTS = [  # A function that fails with its code, the result, and the calls that undo what was done.
     ("cuModuleLoadData=209", "load: 209 CUDA_ERROR_NO_BINARY_FOR_GPU", []),
     ("cuModuleLoadData=2", "load: 2 CUDA_ERROR_OUT_OF_MEMORY", []),
     ("cuModuleGetFunction=500", "load: 500 CUDA_ERROR_NOT_FOUND", ["cuModuleUnload"]),
@@ -314,6 +385,32 @@ def test_sanitizers(folder):
                 library=out / "model.c", compiler=[compiler], harness_options=options)
 
 
+def test_two_models_and_streams(folder):
+    """Two models in one program, each on two threads with a stream of its own, by both of its functions."""
+    twice = """func.func @main(%x: tensor<5000xf32>) -> tensor<5000xf32> {
+  %0 = stablehlo.iota dim = 0 : tensor<5000xf32>
+  %1 = stablehlo.OP %x, %0 : tensor<5000xf32>
+  return %1 : tensor<5000xf32>
+}
+"""
+    one, _ = compile_model(folder, twice.replace("OP", "add"), SIMULATOR, name="one")
+    two, _ = compile_model(folder, twice.replace("OP", "multiply"), SIMULATOR, "--library=shared", name="two")
+    program = folder / "program"
+    check_run(*CC, *WARNINGS, "-O1", f"-I{one}", f"-I{two}", pathlib.Path(__file__).parent / "two_models.c", one / "libone.a", two / "libtwo.so",
+              f"-Wl,-rpath,{two}", "-ldl", "-pthread", "-o", program)
+    log = folder / "log"
+    equal(run(program, variables={**SIMULATED, "TENON_TEST_CUDA_LOG": str(log)}), (0, ""))
+    calls = log.read_text().split()
+    equal((calls.count("cuModuleLoadData"), calls.count("cuStreamCreate")), (2, 2))
+    expect(calls.count("cuLaunchKernel") >= 2 * 2 * 20, f"{calls.count('cuLaunchKernel')} launches")
+
+
+def test_names_of_programs(folder):
+    """on_gpu refuses the name of no program."""
+    code, said = run(sys.executable, pathlib.Path(__file__).parent / "on_gpu", "--build", BUILD, "lstm", "typo")
+    equal((code, "there is no program 'typo'; there are " in said), (1, True))
+
+
 # --- Images of GPUs
 
 
@@ -348,6 +445,28 @@ def test_images_of_gpus(folder):
         raise Skip("no ptxas: only PTX was made")
 
 
+def test_without_a_cubin(folder):
+    """A warning says why there is only PTX; TENON_PTXAS must name a program."""
+    (folder / "p.mlir").write_text(ALL["softmax"])
+    command = [TENON, "aot", folder / "p.mlir", "-o", folder / "out", TARGET, "--cpu=sm_90", "--library=source"]
+    (folder / "text").write_text("no program")
+    (folder / "garbage").write_bytes(b"\x7fELF, it says")
+    (folder / "garbage").chmod(0o755)
+    for named in (folder / "nowhere", folder / "text", folder / "garbage"):
+        code, said = run(*command, variables={"TENON_PTXAS": str(named)})
+        equal((code, said.count("error:"), f"TENON_PTXAS: {named} cannot be run" in said), (1, 1, True))
+    expect(not (folder / "out").exists(), "something was written")
+    (folder / "ptxas").write_text("#!/bin/sh\necho 'ptxas fatal : it is tired'\necho more\nexit 3\n")
+    (folder / "ptxas").chmod(0o755)
+    said = check_run(*command, variables={"TENON_PTXAS": str(folder / "ptxas")})
+    expect(f"warning: no cubin: gpu: {folder / 'ptxas'} ends with 3: ptxas fatal : it is tired\n" in said, said)
+    equal(((folder / "out/p.c.ptx").exists(), (folder / "out/p.c.cubin").exists()), (True, False))
+    said = check_run(*command, variables={"TENON_PTXAS": "", "CUDA_HOME": "", "PATH": "/nowhere"})
+    equal("warning: no cubin: there is no ptxas" in said, not (folder / "out/p.c.cubin").exists())
+    said = check_run(*command[:-2], "--cpu=simulator", variables={"TENON_PTXAS": str(folder / "nowhere")})
+    expect("cubin" not in said, said)
+
+
 def test_described_gpus(folder):
     """The description of a device states the GPU and for how many multiprocessors kernels are chosen."""
     described = check_run(TENON, "devices", "--target", "gpu-sim")
@@ -357,8 +476,17 @@ def test_described_gpus(folder):
     reports = {}
     for name, options in (("usual", ["--cpu=sm_90"]), ("same", [f"--target-info={folder / 'same.txt'}"]), ("small", [f"--target-info={folder / 'small.txt'}"])):
         (folder / "model.mlir").write_text(ALL["large"])
-        reports[name] = json.loads(check_run(TENON, "aot", folder / "model.mlir", "-o", folder / name, TARGET, "--library=source", "--json", *options))
+        reports[name] = report_of(check_run(TENON, "aot", folder / "model.mlir", "-o", folder / name, TARGET, "--library=source", "--json", *options))
     equal(reports["usual"]["hash"], reports["same"]["hash"])
+    # Of a GPU that is not known by its name the newest one below it is taken; the description may come from a pipe.
+    for given, cpu in (("sm_75", "sm_75"), ("sm_87", "sm_86"), ("sm_100", "sm_90"), ("sm_120", "sm_90")):
+        (folder / "described").write_text(described.replace("name sm_90", f"name {given}"))
+        command = " ".join(map(shlex.quote, map(str, [TENON, "aot", folder / "model.mlir", "-o", folder / given, TARGET, "--library=source"])))
+        said = check_run("sh", "-c", f"cat {shlex.quote(str(folder / 'described'))} | {command} --target-info=/dev/stdin")
+        expect(f"model for nvptx64-nvidia-cuda {cpu}\n" in said, f"{given}: {said}")
+    (folder / "described").write_text(described.replace("name sm_90", "name sm_70"))
+    code, said = run(TENON, "aot", folder / "model.mlir", "-o", folder / "none", TARGET, f"--target-info={folder / 'described'}")
+    equal((code, "--cpu sm_70: a GPU is one of sm_75" in said), (2, True))
     equal({report["target"] for report in reports.values()}, {"nvptx64-nvidia-cuda sm_90"})
     expect(reports["small"]["kernels"] != reports["usual"]["kernels"], "the same kernels for 16 multiprocessors")
 
@@ -399,6 +527,18 @@ def test_without_a_c_compiler(folder):
     equal((code, said.count("error:"), "there is no C compiler 'no-such-compiler'" in said, (folder / "out").exists()), (1, 1, True, False))
     code, said = run(*command, variables={"CC": "false"})
     equal((code, said.count("error:"), "cannot compile" in said, (folder / "out").exists()), (1, 1, True, False))
+    code, said = run(*command, variables={"CC": "cc -include no_such_header.h"})
+    equal((code, f"cannot compile {folder / 'out/libp.a'} by" in said, "error: " in said and "no_such_header.h" in said.splitlines()[-1]), (1, True, True))
+    # A compiler that makes another object.
+    (folder / "other").write_text("#!/bin/sh\nwhile [ \"$1\" != -o ]; do shift; done\necho 'int other;' | cc -xc -c - -o \"$2\"\n")
+    (folder / "other").chmod(0o755)
+    code, said = run(*command, variables={"CC": str(folder / "other")})
+    equal((code, "has no p_model" in said, (folder / "out").exists()), (1, True, False))
+    if shutil.which("gcc"):
+        check_run(*command, variables={"CC": "gcc -flto"})
+        expect("p_main" in check_run("nm", "-s", folder / "out/libp.a"), "an archive without an index")
+        check_run("gcc", f"-I{folder / 'out'}", folder / "out/p_example.c", folder / "out/libp.a", "-ldl", "-o", folder / "program")
+        check_run(folder / "program", variables=SIMULATED)
     check_run(*command, "--library=source", variables={"CC": "no-such-compiler"})
 
 

@@ -381,6 +381,11 @@ def test_several_functions_and_names(folder):
     for name, factor in (("main", -1), ("twice", 2)):
         check_run(program, name, folder / "arguments", folder / "results")
         equal(struct.unpack("<8f", (folder / "results").read_bytes()), tuple(factor * i for i in map(float, range(8))))
+    # Names of models for GPUs are free.
+    for name in ("stream", "gpu", "device"):
+        out, _ = aot(folder, programs.TWO_FUNCTIONS.replace("features", name))
+        expect(f"void model_main(const float* {name}, float* y0, void* arena);" in (out / "model.h").read_text(), f"no argument {name}")
+        check_run(compile_c(out, out / "model_example.c"))
     _, one = aot(folder, programs.TWO_FUNCTIONS, "--entry=twice")
     equal([each["name"] for each in one["functions"]], ["twice"])
 
@@ -725,6 +730,10 @@ def test_refusals(folder):
     expect("no target" in refuses(add, "--target=abacus-unknown-none", code=2), "another error")
     expect("a name of C" in refuses(add, "--name=9-lives", code=2), "another error")
     refuses(add, "--library=dynamic", code=2)
+    expect("a name of tenon_aot.h" in refuses(add, "--name=tenon_aot_x", code=2), "another error")
+    for name in ("model", "main_run"):
+        said = refuses(add + add.replace("@main", f"@{name}"), "--name=p", code=2)
+        expect(f"function @{name}: the model has another p_{name}" in said, said)
 
 
 def test_nothing_is_half_written(folder):

@@ -3,7 +3,9 @@
  * MODEL, the name of the descriptor, HEADER, and for a model with weights in a file WEIGHTS, its
  * path. With DONATE results have the memory of the arguments that they may share it with. An error
  * of the driver is printed, and 20 is the status. TIMES: how often it is called once more, by calls
- * and as a captured graph, whose medians are printed in microseconds. */
+ * and as a captured graph, whose medians are printed in microseconds. The graph's results are
+ * compared with the first call's. Other statuses: 8, bytes beyond the arena or a result were
+ * written; 11, an argument changed; 12, the graph has other results; 13, too many arrays. */
 #define _POSIX_C_SOURCE 200809L
 #include HEADER
 
@@ -15,6 +17,7 @@
 #include "tenon_aot_device.h"
 
 #define SPARE 256
+#define MOST_ARRAYS 64
 
 static void* bytes_of(size_t bytes) {
   void* const memory = malloc(bytes + SPARE);
@@ -58,8 +61,64 @@ static int compare(const void* a, const void* b) {
   return x < y ? -1 : x > y;
 }
 
+/* The arrays on the host: arguments as they were given, results of the first call. */
+typedef struct host_arrays {
+  const tenon_aot_cuda_function* function;
+  unsigned char* bytes[MOST_ARRAYS];
+} host_arrays;
+
+static const tenon_aot_array* array_of(const tenon_aot_cuda_function* function, int32_t number) {
+  return number < function->argument_count ? &function->arguments[number]
+                                           : &function->results[number - function->argument_count];
+}
+
+static int is_donated(const tenon_aot_cuda_function* function, int32_t number) {
+#ifdef DONATE
+  return array_of(function, number)->shared >= 0;
+#else
+  (void)function;
+  (void)number;
+  return 0;
+#endif
+}
+
+/* Reads an array with what follows it, which must not have changed. */
+static unsigned char* read_array(tenon_aot_device* device, const void* memory, size_t bytes) {
+  unsigned char* const data = bytes_of(bytes);
+  tenon_aot_device_read(device, data, memory, bytes + SPARE);
+  check("array", device->error);
+  for (int i = 0; i < SPARE; ++i) {
+    if (data[bytes + (size_t)i] != 0xa5) _Exit(8);
+  }
+  return data;
+}
+
+/* Ends the program with a status if an array is not that of the host. */
+static void expect_same(tenon_aot_device* device, const host_arrays* host, void* const* arrays,
+                        int32_t number, int status) {
+  const size_t bytes = array_of(host->function, number)->bytes;
+  unsigned char* const data = read_array(device, arrays[number], bytes);
+  if (memcmp(data, host->bytes[number], bytes) != 0) _Exit(status);
+  free(data);
+}
+
+/* The arguments as they were given; results of no value. */
+static void reset_arrays(tenon_aot_device* device, const host_arrays* host, void* const* arrays) {
+  const tenon_aot_cuda_function* const function = host->function;
+  for (int32_t i = 0; i < function->argument_count + function->result_count; ++i) {
+    const int is_result = i >= function->argument_count;
+    if (is_result && is_donated(function, i)) continue;
+    const size_t bytes = array_of(function, i)->bytes;
+    unsigned char* const filled = bytes_of(bytes);
+    if (!is_result) memcpy(filled, host->bytes[i], bytes);
+    check("reset", device->upload((uint64_t)(uintptr_t)arrays[i], filled, bytes + SPARE));
+    free(filled);
+  }
+}
+
 typedef struct timing {
   tenon_aot_device* device;
+  const host_arrays* host;
   const tenon_aot_cuda_function* function;
   const void* gpu;
   void** arrays;
@@ -98,6 +157,12 @@ static void time_graph(timing* t) {
   check("captured run", t->function->run(t->gpu, t->arrays, t->arena, t->stream));
   check("end of the capture", end_capture(t->stream, &graph));
   check("instantiate", instantiate(&executable, graph, 0));
+  reset_arrays(t->device, t->host, t->arrays);
+  check("launch", launch(executable, t->stream));
+  check("synchronize", t->synchronize(t->stream));
+  for (int32_t i = 0; i < t->function->result_count; ++i) {
+    expect_same(t->device, t->host, t->arrays, t->function->argument_count + i, 12);
+  }
   for (int i = 0; i < t->count; ++i) {
     const double begin = now();
     check("launch", launch(executable, t->stream));
@@ -108,9 +173,9 @@ static void time_graph(timing* t) {
   printf("graph %.2f least %.2f\n", t->times[t->count / 2], t->times[0]);
 }
 
-static void time_all(tenon_aot_device* device, const tenon_aot_cuda_function* function,
-                     const void* gpu, void** arrays, void* arena, int count) {
-  timing t = {device, function, gpu, arrays, arena, count, NULL, NULL, NULL};
+static void time_all(tenon_aot_device* device, const host_arrays* host, const void* gpu,
+                     void** arrays, void* arena, int count) {
+  timing t = {device, host, host->function, gpu, arrays, arena, count, NULL, NULL, NULL};
   int32_t (*create)(struct CUstream_st**, unsigned);
   tenon_aot_device_find(device, "cuStreamCreate", &create);
   tenon_aot_device_find(device, "cuStreamSynchronize", &t.synchronize);
@@ -119,7 +184,7 @@ static void time_all(tenon_aot_device* device, const tenon_aot_cuda_function* fu
   t.times = malloc((size_t)count * sizeof *t.times);
   if (t.times == NULL) exit(3);
   time_calls(&t);
-  if (function->waits == 0) time_graph(&t);
+  if (t.function->waits == 0) time_graph(&t);
   free(t.times);
 }
 
@@ -130,6 +195,7 @@ int main(int argc, char** argv) {
     if (strcmp(MODEL.functions[i].name, argv[1]) == 0) function = &MODEL.functions[i];
   }
   if (function == NULL) return 2;
+  if (function->argument_count + function->result_count > MOST_ARRAYS) return 13;
   tenon_aot_device device;
   tenon_aot_device_open(&device);
   check("open", device.error);
@@ -137,15 +203,15 @@ int main(int argc, char** argv) {
   void* const weights = weights_of();
   check("load", MODEL.load(gpu, weights));
   free(weights);
-  void* arrays[64];
+  void* arrays[MOST_ARRAYS];
+  host_arrays host = {function, {NULL}};
   FILE* const in = fopen(argv[2], "rb");
-  int32_t next = 0;
+  if (in == NULL) return 6;
   for (int32_t i = 0; i < function->argument_count; ++i) {
     const size_t bytes = function->arguments[i].bytes;
-    void* const data = bytes_of(bytes);
+    unsigned char* const data = host.bytes[i] = bytes_of(bytes);
     if (bytes > 0 && fread(data, 1, bytes, in) != bytes) return 6;
-    arrays[next++] = tenon_aot_device_new(&device, data, bytes);
-    free(data);
+    arrays[i] = tenon_aot_device_new(&device, data, bytes + SPARE);
   }
   fclose(in);
   for (int32_t i = 0; i < function->result_count; ++i) {
@@ -155,7 +221,7 @@ int main(int argc, char** argv) {
     if (function->results[i].shared >= 0) memory = arrays[function->results[i].shared];
 #endif
     free(data);
-    arrays[next++] = memory;
+    arrays[function->argument_count + i] = memory;
   }
   void* const filled = bytes_of(function->arena_bytes);
   void* const arena = tenon_aot_device_new(&device, filled, function->arena_bytes + SPARE);
@@ -171,16 +237,18 @@ int main(int argc, char** argv) {
   FILE* const out = fopen(argv[3], "wb");
   for (int32_t i = 0; i < function->result_count; ++i) {
     const size_t bytes = function->results[i].bytes;
-    void* const data = bytes_of(bytes);
-    tenon_aot_device_read(&device, data, arrays[function->argument_count + i], bytes);
-    check("result", device.error);
-    if (bytes > 0 && fwrite(data, 1, bytes, out) != bytes) return 9;
-    free(data);
+    const int32_t number = function->argument_count + i;
+    host.bytes[number] = read_array(&device, arrays[number], bytes);
+    if (bytes > 0 && fwrite(host.bytes[number], 1, bytes, out) != bytes) return 9;
   }
   if (fclose(out) != 0) return 10;
-  if (argc > 4) time_all(&device, function, gpu, arrays, arena, atoi(argv[4]));
+  for (int32_t i = 0; i < function->argument_count; ++i) {
+    if (!is_donated(function, i)) expect_same(&device, &host, arrays, i, 11);
+  }
+  if (argc > 4) time_all(&device, &host, gpu, arrays, arena, atoi(argv[4]));
   check("unload", MODEL.unload(gpu));
   free(gpu);
+  for (int i = 0; i < MOST_ARRAYS; ++i) free(host.bytes[i]);
   tenon_aot_device_close(&device);
   return 0;
 }

@@ -87,8 +87,8 @@ PROGRAMS = [*programs.PROGRAMS, ("nested", NESTED), ("data_loop", LOOP), ("large
 
 @dataclasses.dataclass
 class Gpu:
-    """The processor that models are compiled for, the device on which `tenon run` runs them, the environment of programs, more options."""
-    cpu: str
+    """The processor that models are compiled for (None: that of the options), the device on which `tenon run` runs them, the environment of programs, more options."""
+    cpu: str | None
     device: str
     variables: dict
     options: tuple = ()
@@ -96,7 +96,8 @@ class Gpu:
 
 def compile_model(folder, source, gpu, *options, name="model"):
     """The folder of the model, and its report."""
-    return support.aot(folder, source, TARGET, f"--cpu={gpu.cpu}", *gpu.options, *options, name=name)
+    cpu = [f"--cpu={gpu.cpu}"] if gpu.cpu else []
+    return support.aot(folder, source, TARGET, *cpu, *gpu.options, *options, name=name)
 
 
 def link(out, source, *options, name="model", library=None, compiler=None):

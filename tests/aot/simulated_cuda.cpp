@@ -2,6 +2,7 @@
 // functions of the driver that models and their tests call.
 //
 // TENON_TEST_CUDA_LOG: a file that gets the name of each function that is called, a line each.
+// TENON_TEST_CUDA_EMPTY: graphs do nothing.
 // TENON_TEST_CUDA_FAIL: "cuMemAlloc_v2=2": what a function returns instead of doing its work.
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +11,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "backends/gpu/simulator/driver.h"
 #include "backends/gpu/simulator/image.h"
@@ -34,6 +36,7 @@ enum Outcome : int {
   kInvalidHandle = 400,
   kNotFound = 500,
   kLaunchFailed = 719,
+  kCaptureUnsupported = 900,
 };
 
 int outcome_of(const Status& status) {
@@ -61,6 +64,13 @@ struct SimulatedModule {
   std::map<std::string, SimulatedFunction> functions;
 };
 
+struct SimulatedLaunch {
+  tenon::gpu::Function function = 0;
+  tenon::gpu::LaunchShape shape;
+  std::vector<uint64_t> values;
+};
+using SimulatedGraph = std::vector<SimulatedLaunch>;
+
 // Never freed: the threads of its streams outlive static objects.
 struct SimulatedDriver {
   std::mutex mutex;
@@ -70,6 +80,7 @@ struct SimulatedDriver {
   int users = 0;
   std::map<void*, Stream> streams;  // The default one is that of null.
   std::set<Address> memories;
+  std::map<void*, SimulatedGraph> captures;  // By the stream.
 };
 SimulatedDriver& driver() {
   static auto* const made = new SimulatedDriver;
@@ -106,6 +117,16 @@ int on_stream(void* stream, const F& work) {
   const auto found = driver().streams.find(stream);
   if (found == driver().streams.end()) return kInvalidHandle;
   return outcome_of(work(*driver().context, found->second));
+}
+
+bool is_capturing(void* stream) { return driver().captures.contains(stream); }
+
+int launch_on(void* stream, const SimulatedLaunch& launch) {
+  std::vector<const void*> parameters;
+  for (const uint64_t& each : launch.values) parameters.push_back(&each);
+  return on_stream(stream, [&](Context& context, Stream on) {
+    return context.launch(on, launch.function, launch.shape, parameters, nullptr);
+  });
 }
 
 Status synchronize(Context& context, Stream stream) {
@@ -208,6 +229,7 @@ int cuMemcpyDtoH_v2(void* to, Address from, size_t bytes) {
 
 int cuMemcpyDtoHAsync_v2(void* to, Address from, size_t bytes, void* stream) {
   BEGIN(begin_in_context);
+  if (is_capturing(stream)) return kCaptureUnsupported;
   return on_stream(stream, [&](Context& context, Stream on) {
     return context.copy_to_host(on, static_cast<std::byte*>(to), from, static_cast<int64_t>(bytes));
   });
@@ -257,11 +279,14 @@ int cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned 
     return kInvalidValue;
   }
   const auto& launched = *static_cast<const SimulatedFunction*>(function);
-  const tenon::gpu::LaunchShape shape = {int64_t{x} * y, threads, {}};
-  return on_stream(stream, [&](Context& context, Stream on) {
-    return context.launch(on, launched.function, shape,
-                          std::span<const void* const>(parameters, launched.parameters), nullptr);
-  });
+  SimulatedLaunch launch = {launched.function, {int64_t{x} * y, threads, {}}, {}};
+  // Models have a word for each parameter.
+  for (size_t i = 0; i < launched.parameters; ++i) {
+    std::memcpy(&launch.values.emplace_back(), parameters[i], sizeof(uint64_t));
+  }
+  if (!is_capturing(stream)) return launch_on(stream, launch);
+  driver().captures[stream].push_back(std::move(launch));
+  return kDone;
 }
 
 int cuStreamCreate(void** stream, unsigned) {
@@ -275,7 +300,37 @@ int cuStreamCreate(void** stream, unsigned) {
 
 int cuStreamSynchronize(void* stream) {
   BEGIN(begin_in_context);
+  if (is_capturing(stream)) return kCaptureUnsupported;
   return on_stream(stream, synchronize);
+}
+
+int cuStreamBeginCapture_v2(void* stream, int) {
+  BEGIN(begin_in_context);
+  return driver().captures.try_emplace(stream).second ? kDone : kCaptureUnsupported;
+}
+
+int cuStreamEndCapture(void* stream, void** graph) {
+  BEGIN(begin_in_context);
+  if (!is_capturing(stream)) return kInvalidValue;
+  *graph = new SimulatedGraph(std::move(driver().captures[stream]));
+  driver().captures.erase(stream);
+  return kDone;
+}
+
+int cuGraphInstantiateWithFlags(void** executable, void* graph, unsigned long long) {
+  BEGIN(begin_in_context);
+  const bool is_empty = std::getenv("TENON_TEST_CUDA_EMPTY") != nullptr;
+  *executable = is_empty ? new SimulatedGraph
+                         : new SimulatedGraph(*static_cast<const SimulatedGraph*>(graph));
+  return kDone;
+}
+
+int cuGraphLaunch(void* executable, void* stream) {
+  BEGIN(begin_in_context);
+  for (const SimulatedLaunch& each : *static_cast<const SimulatedGraph*>(executable)) {
+    if (const int error = launch_on(stream, each); error != kDone) return error;
+  }
+  return kDone;
 }
 
 }  // extern "C"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -39,6 +40,7 @@ struct AotCommandOptions {
   int64_t threads = 0;
   cpu::AotTarget target;
   std::string target_info;
+  int64_t multiprocessors = 0;  // Of the GPU in the file above.
   std::vector<std::string> calls;
   std::vector<std::string> entries;
   std::vector<std::string> shapes;
@@ -50,6 +52,9 @@ struct AotCommandOptions {
 
   bool is_gpu() const { return target.triple.starts_with("nvptx"); }
 };
+
+// The names of tenon_aot.h and of a source's own parts.
+constexpr std::string_view kReservedPrefix = "tenon_aot";
 
 // A function of the model, compiled.
 struct CompiledFunction {
@@ -162,16 +167,18 @@ class AotCompilation {
 };
 
 // Names of arguments that C takes and that differ from all others; else x0, x1 …
-std::vector<std::string> argument_names(const CompiledFunction& function) {
+std::vector<std::string> argument_names(const CompiledFunction& function, bool is_gpu) {
   static const std::set<std::string, std::less<>> kTaken = {
-      "arena",   "context", "auto",     "break",    "case",     "char",      "const",    "continue",
-      "do",      "double",  "else",     "enum",     "extern",   "float",     "for",      "goto",
-      "if",      "inline",  "int",      "long",     "register", "return",    "short",    "signed",
-      "sizeof",  "static",  "struct",   "switch",   "typedef",  "union",     "void",     "while",
-      "bool",    "class",   "delete",   "new",      "this",     "true",      "false",    "template",
-      "default", "errors",  "volatile", "operator", "private",  "public",    "unsigned", "restrict",
-      "gpu",     "stream",  "try",      "catch",    "using",    "namespace", "i",        "main",
-      "error"};
+      "arena",   "context", "auto",     "break",     "case",     "char",   "const",    "continue",
+      "do",      "double",  "else",     "enum",      "extern",   "float",  "for",      "goto",
+      "if",      "inline",  "int",      "long",      "register", "return", "short",    "signed",
+      "sizeof",  "static",  "struct",   "switch",    "typedef",  "union",  "void",     "while",
+      "bool",    "class",   "delete",   "new",       "this",     "true",   "false",    "template",
+      "default", "errors",  "volatile", "operator",  "private",  "public", "unsigned", "restrict",
+      "try",     "catch",   "using",    "namespace", "i",        "main",   "error"};
+  const auto is_of_gpu = [&](std::string_view name) {
+    return is_gpu && (name == "gpu" || name == "stream" || name == "device");
+  };
   const size_t count = function.program.parameters.size();
   std::vector<std::string> names;
   std::set<std::string> seen;
@@ -179,7 +186,7 @@ std::vector<std::string> argument_names(const CompiledFunction& function) {
     const std::string& given = function.parameters[i];
     std::string name = c_identifier(given);
     const bool is_good = !given.empty() && name[0] != '_' && !kTaken.contains(name) &&
-                         name.size() <= 40 && seen.insert(upper(name)).second &&
+                         !is_of_gpu(name) && name.size() <= 40 && seen.insert(upper(name)).second &&
                          !(name[0] == 'y' && name.find_first_not_of("0123456789", 1) == name.npos);
     if (!is_good) break;
     names.push_back(std::move(name));
@@ -190,14 +197,14 @@ std::vector<std::string> argument_names(const CompiledFunction& function) {
   return names;
 }
 
-AotSignature signature_of(const CompiledFunction& function) {
+AotSignature signature_of(const CompiledFunction& function, bool is_gpu) {
   AotSignature signature;
   signature.name = function.name;
   const program::Program& program = function.program;
   const auto shape = [&](program::BufferId id) {
     return Shape(program.buffer(id).type, program.buffer(id).dims);
   };
-  const std::vector<std::string> names = argument_names(function);
+  const std::vector<std::string> names = argument_names(function, is_gpu);
   for (size_t i = 0; i < program.parameters.size(); ++i) {
     signature.arguments.push_back({names[i], shape(program.parameters[i]), -1});
   }
@@ -205,6 +212,30 @@ AotSignature signature_of(const CompiledFunction& function) {
     signature.results.push_back({fmt::format("y{}", i), shape(program.results[i]), -1});
   }
   return signature;
+}
+
+// Errors: two names of C in the model's header that are one, or one of tenon_aot.h.
+Status check_symbols(const AotProject& project) {
+  std::set<std::string, std::less<>> taken;
+  const auto add = [&](const std::string& prefix, std::initializer_list<std::string_view> parts) {
+    for (const std::string_view each : parts) taken.insert(fmt::format("{}_{}", prefix, each));
+  };
+  add(project.name, {"model"});
+  if (project.is_gpu) add(project.name, {"load", "unload", "gpu"});
+  if (!project.calls.empty()) add(project.name, {"calls"});
+  add(upper(project.name),
+      {"H", "ALIGNMENT", "HASH", "WEIGHTS_BYTES", "WEIGHTS_HASH", "THREADS", "FILES"});
+  for (const AotSignature& each : project.functions) {
+    const std::string symbol = fmt::format("{}_{}", project.name, each.name);
+    if (symbol.starts_with(kReservedPrefix)) {
+      return usage(fmt::format("function @{}: {} is a name of tenon_aot.h", each.name, symbol));
+    }
+    for (const std::string& made : {symbol, symbol + "_run", upper(symbol) + "_ARENA_BYTES"}) {
+      if (taken.insert(made).second) continue;
+      return usage(fmt::format("function @{}: the model has another {}", each.name, made));
+    }
+  }
+  return {};
 }
 
 void complete(AotSignature& signature, const cpu::AotEntry& entry) {
@@ -273,6 +304,9 @@ Result<AotProject> project_of(const AotCommandOptions& options) {
   if (c_identifier(project.name) != project.name || project.name.starts_with('_')) {
     return Error(usage(fmt::format("--name {}: a name of C is expected", project.name)));
   }
+  if (project.name.starts_with(kReservedPrefix)) {
+    return Error(usage(fmt::format("--name {}: it is a name of tenon_aot.h", project.name)));
+  }
   project.library = options.library == "object"   ? AotLibrary::kObject
                     : options.library == "static" ? AotLibrary::kStatic
                     : options.library == "source" ? AotLibrary::kSource
@@ -303,27 +337,26 @@ Result<AotProject> project_of(const AotCommandOptions& options) {
 Result<std::shared_ptr<backend::Backend>> make_backend(const AotCommandOptions& options) {
   return cpu::make_aot_backend(options.target);
 }
+Status read_gpu(AotCommandOptions&) { return {}; }
 Status compile_for_gpu(const std::vector<CompiledFunction>&, const AotCommandOptions&, AotReport&) {
   return unimplemented("GPUs are compiled for by tenon");
 }
 #else
-// The GPU of --cpu, or of the description in a file.
-Result<gpu::AheadTarget> gpu_of(const AotCommandOptions& options) {
-  gpu::AheadTarget target = {options.target.cpu, 0};
-  if (options.target_info.empty()) return target;
+// Reads the description of the GPU, if a file has one: once, as it may be a pipe.
+Status read_gpu(AotCommandOptions& options) {
+  if (options.target_info.empty()) return {};
   TENON_ASSIGN(const std::string text, read_file(options.target_info));
   const auto described = backend::parse_target(text);
-  if (!described) return Error(Status(described.error()).with_context(options.target_info));
-  if (target.cpu.empty()) target.cpu = described->name;
-  target.multiprocessors = described->compute_units;
-  return target;
+  if (!described) return Status(described.error()).with_context(options.target_info);
+  if (options.target.cpu.empty()) options.target.cpu = gpu::newest_known(described->name);
+  options.multiprocessors = described->compute_units;
+  return {};
 }
 
 Result<std::shared_ptr<backend::Backend>> make_backend(const AotCommandOptions& options) {
   if (!options.is_gpu()) return cpu::make_aot_backend(options.target);
   if (options.target.triple == gpu::kAheadTriple) {
-    TENON_ASSIGN(const gpu::AheadTarget target, gpu_of(options));
-    return gpu::make_ahead_backend(target);
+    return gpu::make_ahead_backend({options.target.cpu, options.multiprocessors});
   }
   return invalid_argument("--target {}: of GPUs only {} is known", options.target.triple,
                           gpu::kAheadTriple);
@@ -335,10 +368,14 @@ Status compile_for_gpu(const std::vector<CompiledFunction>& functions,
   AotProject& project = report.project;
   std::vector<const program::Program*> programs;
   for (const CompiledFunction& each : functions) programs.push_back(&each.program);
-  TENON_ASSIGN(const gpu::AheadTarget target, gpu_of(options));
+  const gpu::AheadTarget target = {options.target.cpu, options.multiprocessors};
   TENON_ASSIGN(report.gpu,
                gpu::compile_ahead(programs, {target, project.version, options.weights == "file"}));
   gpu::AheadModel& made = *report.gpu;
+  if (!made.no_cubin.empty()) {
+    const std::string reason = made.no_cubin.substr(0, made.no_cubin.find('\n'));
+    fmt::print(stderr, "warning: no cubin: {}\n", reason);
+  }
   cpu::AotModel& model = report.model;
   for (size_t i = 0; i < functions.size(); ++i) {
     const gpu::AheadEntry& entry = made.entries[i];
@@ -362,10 +399,12 @@ Status compile_for_gpu(const std::vector<CompiledFunction>& functions,
 }
 #endif
 
-Result<AotReport> compiled_ahead(const AotCommandOptions& options) {
+Result<AotReport> compiled_ahead(AotCommandOptions& options) {
   AotReport report;
   TENON_ASSIGN(report.project, project_of(options));
   TENON_ASSIGN(const InputFile input, read_input(options.file));
+  if (Status read = read_gpu(options); !read.ok())
+    return Error(std::move(read).in_stage(kUsageStage));
   auto backend = make_backend(options);
   if (!backend) return Error(Status(backend.error()).in_stage(kUsageStage));
   TENON_ASSIGN(const auto devices, (*backend)->devices());
@@ -373,8 +412,9 @@ Result<AotReport> compiled_ahead(const AotCommandOptions& options) {
   TENON_ASSIGN(const std::vector<CompiledFunction> functions,
                compilation.run(input.bytes, input.name));
   for (const CompiledFunction& each : functions) {
-    report.project.functions.push_back(signature_of(each));
+    report.project.functions.push_back(signature_of(each, options.is_gpu()));
   }
+  TENON_TRY(check_symbols(report.project));
   if (options.is_gpu()) {
     TENON_TRY(compile_for_gpu(functions, options, report));
     return report;
@@ -415,7 +455,7 @@ bool has_target(const AotCommandOptions& options) {
   return backend || backend.error().code() != ErrorCode::kUnimplemented;
 }
 
-int aot(const AotCommandOptions& options) {
+int aot(AotCommandOptions& options) {
   if (!has_target(options)) run_cross();
   auto made = compiled_ahead(options);
   if (!made) return report(made.error());
@@ -454,7 +494,7 @@ void add_target_options(CLI::App& command, AotCommandOptions& options) {
       .add_option(
           "--target-info", options.target_info,
           "The GPU, as 'tenon devices --target' printed it where it is: its multiprocessors, "
-          "and its name without --cpu")
+          "and without --cpu the newest processor of which it runs the code")
       ->type_name("FILE");
 }
 

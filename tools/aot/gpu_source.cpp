@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
 #include "backends/gpu/driver.h"
 
 namespace tenon::tools {
@@ -16,6 +14,9 @@ std::string list_of(std::string_view type, const std::string& name,
   return fmt::format("static const {} {}[] = {{\n    {}}};\n", type, name,
                      rows.empty() ? "0" : fmt::format("{}", fmt::join(rows, ",\n    ")));
 }
+
+// The tables of a function begin with this; symbols of models do not.
+std::string table_prefix(size_t number) { return fmt::format("tenon_aot_f{}", number); }
 
 std::string kernel_rows(const gpu::AheadModel& model) {
   std::vector<std::string> rows;
@@ -45,16 +46,17 @@ class GpuTables {
     sequences.push_back(std::to_string(steps_.size()));
     if (steps_.empty()) steps_.emplace_back("{0, 0, 0, 0, 0}");
     if (places_.empty()) places_.emplace_back("{0, 0}");
-    const auto name = [&](std::string_view what) { return fmt::format("f{}_{}", number, what); };
-    return list_of("tenon_aot_step", name("steps"), steps_) +
-           list_of("uint32_t", name("sequences"), sequences) +
-           list_of("tenon_aot_place", name("places"), places_) +
-           list_of("uint64_t", name("scalars"), scalars_) +
-           list_of("uint32_t", name("branches"), branches_) +
+    const std::string name = table_prefix(number);
+    return list_of("tenon_aot_step", name + "_steps", steps_) +
+           list_of("uint32_t", name + "_sequences", sequences) +
+           list_of("tenon_aot_place", name + "_places", places_) +
+           list_of("uint64_t", name + "_scalars", scalars_) +
+           list_of("uint32_t", name + "_branches", branches_) +
            fmt::format(
-               "static const tenon_aot_tables f{0}_tables = {{kernels, f{0}_steps, f{0}_sequences, "
-               "f{0}_places, f{0}_scalars,\n    f{0}_branches, {1}}};\n",
-               number, entry_.arrays);
+               "static const tenon_aot_tables {0}_tables = {{kernels, {0}_steps, {0}_sequences,\n  "
+               "  "
+               "{0}_places, {0}_scalars, {0}_branches, {1}}};\n",
+               name, entry_.arrays);
   }
 
  private:
@@ -64,8 +66,9 @@ class GpuTables {
   }
   void add(const gpu::SegmentLaunch& launch) {
     if (model_.kernels[launch.kernel].blocks == 0) return;
-    steps_.push_back(fmt::format("{{TENON_AOT_LAUNCH, {}, {}, {}, {}}}", launch.kernel,
-                                 places_.size(), scalars_.size(), launch.buffers.size()));
+    steps_.push_back(fmt::format(
+        "{{{}, {}, {}, {}, {}}}", launch.is_copy ? "TENON_AOT_COPY" : "TENON_AOT_LAUNCH",
+        launch.kernel, places_.size(), scalars_.size(), launch.buffers.size()));
     for (const gpu::SegmentPlace& each : launch.buffers) add_place(each);
     for (const uint64_t each : launch.scalars) {
       scalars_.push_back(fmt::format("UINT64_C({})", each));
@@ -120,7 +123,7 @@ std::string function_code(const AotProject& project, const AotSignature& functio
       R"(
 int32_t {0}_run(const void* gpu, void* const* arrays, void* arena, struct CUstream_st* stream) {{
   const {1}_gpu* const loaded = gpu;
-  const tenon_aot_work call = {{&loaded->cuda, loaded->functions, &f{2}_tables, arrays,
+  const tenon_aot_work call = {{&loaded->cuda, loaded->functions, &{2}_tables, arrays,
                                (uint64_t)(uintptr_t)arena, stream}};
   return tenon_aot_sequence(&call, 0);
 }}
@@ -128,20 +131,20 @@ int32_t {0}({3}) {{
   return {0}_run(gpu, (void*[]){{{4}}}, arena, stream);
 }}
 )",
-      function.symbol, project.name, number, parameters_of(project, function),
+      function.symbol, project.name, table_prefix(number), parameters_of(project, function),
       fmt::join(names, ", "));
 }
 
 std::string image_list(const AotProject& project, const gpu::AheadModel& model) {
   std::vector<std::string> images;
   for (const gpu::AheadImage& each : model.images) {
-    images.push_back(fmt::format("{}_{}", project.name, each.kind));
+    images.push_back(blob_symbol(project, each.kind));
   }
   if (images.empty()) images.emplace_back("0");
   return fmt::format(
       "static const tenon_aot_image_list list = {{{{{}}}, {}, kernels, {}, {}, {}, {}}};\n",
       fmt::join(images, ", "), model.images.size(), model.kernels.size(),
-      model.constants.empty() ? "0" : project.name + "_constants", model.constants.size(),
+      model.constants.empty() ? "0" : blob_symbol(project, "constants"), model.constants.size(),
       model.weights.size());
 }
 
@@ -167,12 +170,12 @@ std::string descriptor(const AotProject& project) {
   std::vector<std::string> rows;
   for (size_t i = 0; i < project.functions.size(); ++i) {
     const AotSignature& each = project.functions[i];
-    text += array_rows(each.arguments, fmt::format("f{}_argument", i));
-    text += array_rows(each.results, fmt::format("f{}_result", i));
+    text += array_rows(each.arguments, table_prefix(i) + "_argument");
+    text += array_rows(each.results, table_prefix(i) + "_result");
     rows.push_back(
-        fmt::format("{{\"{0}\", f{1}_arguments, f{1}_results, {2}, {3}, {4}, {5}, 0, {6}_run}}",
-                    each.name, i, each.arguments.size(), each.results.size(), each.arena_bytes,
-                    each.waits ? 1 : 0, each.symbol));
+        fmt::format("{{\"{0}\", {1}_arguments, {1}_results, {2}, {3}, {4}, {5}, 0, {6}_run}}",
+                    each.name, table_prefix(i), each.arguments.size(), each.results.size(),
+                    each.arena_bytes, each.waits ? 1 : 0, each.symbol));
   }
   text += list_of("tenon_aot_cuda_function", "functions", rows);
   return text + fmt::format(
@@ -185,6 +188,10 @@ std::string descriptor(const AotProject& project) {
 }
 
 }  // namespace
+
+std::string blob_symbol(const AotProject& project, std::string_view kind) {
+  return fmt::format("tenon_aot_of_{}_{}", project.name, kind);
+}
 
 std::vector<std::pair<std::string, std::string_view>> gpu_blobs(const AotProject& project,
                                                                 const gpu::AheadModel& model) {
@@ -201,13 +208,13 @@ std::string gpu_source(const AotProject& project, const gpu::AheadModel& model) 
       "/* {0}: the host's part, written by `tenon aot` for {1}. Compile it with\n"
       " * tenon_aot_cuda.c beside it, which it includes, and link libdl:\n *\n"
       " *     cc -std=c11 -O2 -c {0}.c\n */\n#include \"{0}.h\"\n#include \"tenon_aot_cuda.c\"\n\n"
-      "/* What the names of the files begin with that become a part of the object. */\n"
+      "/* The names of the files that become a part of the object begin with this. */\n"
       "#ifndef {2}_FILES\n#define {2}_FILES __FILE__\n#endif\n",
       project.name, project.target, upper(project.name));
   for (const auto& [file, bytes] : gpu_blobs(project, model)) {
     const std::string ending = file.substr(project.name.size() + 3);
-    text += fmt::format("TENON_AOT_BLOB({0}_{1}, {2}_FILES \".{1}\")\n", project.name, ending,
-                        upper(project.name));
+    text += fmt::format("TENON_AOT_BLOB({0}, {2}_FILES \".{1}\", {3})\n",
+                        blob_symbol(project, ending), ending, upper(project.name), bytes.size());
   }
   text += "\n" + kernel_rows(model) + image_list(project, model);
   for (size_t i = 0; i < model.entries.size(); ++i) {
@@ -270,8 +277,23 @@ std::string gpu_example_of(const AotProject& project, const AotSignature& functi
   std::string text =
       fmt::format("\nstatic int32_t run_{}(tenon_aot_device* device, const {}_gpu* gpu) {{\n",
                   function.name, project.name);
-  text += example_arrays(project, function) + example_ones(function);
   std::vector<std::string> names = {"gpu"};
+  std::vector<std::string> missing;
+  std::string freed;
+  // Static arrays of more than 2 GiB cannot be linked.
+  for (const auto* list : {&function.arguments, &function.results}) {
+    for (const AotArray& each : *list) {
+      text += fmt::format("  {0}* const {1} = malloc({2}_BYTES + 1);\n",
+                          c_type(each.shape.element_type()), each.name, macro_of(function, each));
+      missing.push_back(each.name + " == NULL");
+      freed += fmt::format("  free({});\n", each.name);
+    }
+  }
+  if (!missing.empty()) {
+    text += fmt::format("  if ({}) return device->error = 2; /* out of memory */\n",
+                        fmt::join(missing, " || "));
+  }
+  text += example_ones(function);
   for (const AotArray& each : function.arguments) {
     text +=
         fmt::format("  void* const on_gpu_{0} = tenon_aot_device_new(device, {0}, {1}_BYTES);\n",
@@ -295,7 +317,7 @@ std::string gpu_example_of(const AotProject& project, const AotSignature& functi
                         macro_of(function, each));
   }
   return text + "  if (device->error != 0) return device->error;\n" + example_results(function) +
-         "  return 0;\n}\n";
+         freed + "  return 0;\n}\n";
 }
 
 }  // namespace

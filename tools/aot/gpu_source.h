@@ -6,6 +6,8 @@
 
 namespace tenon::tools {
 
+/// The symbol of a blob: no function and no other model has it.
+std::string blob_symbol(const AotProject& project, std::string_view kind);
 /// NAME.c, for which the files of gpu_blobs() lie beside it.
 std::string gpu_source(const AotProject& project, const gpu::AheadModel& model);
 

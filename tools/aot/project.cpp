@@ -82,6 +82,20 @@ std::string shown(const AotArray& array) {
   return fmt::format("\" %ld\", (long){}[i]", array.name);
 }
 
+// The start of an example's function: its arrays.
+std::string example_arrays(const AotProject& project, const AotSignature& function) {
+  std::string text;
+  for (const auto* list : {&function.arguments, &function.results}) {
+    for (const AotArray& each : *list) {
+      // An array of C has an element at least.
+      text += fmt::format("  static _Alignas({}_ALIGNMENT) {} {}[{}];\n", upper(project.name),
+                          c_type(each.shape.element_type()), each.name,
+                          each.count() == 0 ? "1" : macro_of(function, each) + "_COUNT");
+    }
+  }
+  return text;
+}
+
 std::string example_of(const AotProject& project, const AotSignature& function) {
   std::string text =
       fmt::format("\nstatic int run_{}({}) {{\n", function.name,
@@ -117,19 +131,6 @@ std::string read_weights_function(const AotProject& project) {
   text = replaced(std::move(text), "@BYTES", prefix + "_WEIGHTS_BYTES");
   text = replaced(std::move(text), "@HASH", prefix + "_WEIGHTS_HASH");
   return replaced(std::move(text), "@ALIGNMENT", prefix + "_ALIGNMENT");
-}
-
-std::string example_arrays(const AotProject& project, const AotSignature& function) {
-  std::string text;
-  for (const auto* list : {&function.arguments, &function.results}) {
-    for (const AotArray& each : *list) {
-      // An array of C has an element at least.
-      text += fmt::format("  static _Alignas({}_ALIGNMENT) {} {}[{}];\n", upper(project.name),
-                          c_type(each.shape.element_type()), each.name,
-                          each.count() == 0 ? "1" : macro_of(function, each) + "_COUNT");
-    }
-  }
-  return text;
 }
 
 std::string example_ones(const AotSignature& function) {

@@ -79,8 +79,6 @@ std::string description_of(const AotArray& array);
 std::string class_of(std::string_view name);
 /// The parameters of NAME_FUNCTION: "const float* x, float* y, void* arena".
 std::string parameters_of(const AotProject& project, const AotSignature& function);
-/// The start of an example's function: its arrays of the host.
-std::string example_arrays(const AotProject& project, const AotSignature& function);
 /// Statements that set the arguments to ones.
 std::string example_ones(const AotSignature& function);
 /// Prints what results begin with.

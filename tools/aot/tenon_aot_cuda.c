@@ -13,10 +13,13 @@
 #define TENON_AOT_CUDA_NO_LIBRARY 303
 #define TENON_AOT_CUDA_MOST_PARAMETERS 512
 
-/* The bytes of a file, and a 0 behind them, which the text of PTX ends with. */
-#define TENON_AOT_BLOB(symbol, file)                                                            \
+/* The bytes of a file, and a 0 behind them, which the text of PTX ends with. A file of another size
+ * is another model's. */
+#define TENON_AOT_BLOB(symbol, file, bytes)                                                     \
   __asm__(".pushsection .rodata." #symbol ",\"a\",%progbits\n.balign 64\n.globl " #symbol       \
-          "\n.hidden " #symbol "\n" #symbol ":\n.incbin \"" file "\"\n.byte 0\n.popsection\n"); \
+          "\n.hidden " #symbol "\n" #symbol ":\n.incbin \"" file "\"\n.if . - " #symbol        \
+          " - " #bytes "\n.error \"" file " has not " #bytes " bytes\"\n.endif\n.byte 0\n"      \
+          ".popsection\n");                                                                     \
   extern const unsigned char symbol[] __attribute__((visibility("hidden")));
 
 typedef struct tenon_aot_kernel {
@@ -32,9 +35,11 @@ typedef struct tenon_aot_place {
   uint32_t memory;
 } tenon_aot_place;
 
-enum { TENON_AOT_LAUNCH, TENON_AOT_LOOP, TENON_AOT_CHOICE, TENON_AOT_PRED_CHOICE };
+enum { TENON_AOT_LAUNCH, TENON_AOT_COPY, TENON_AOT_LOOP, TENON_AOT_CHOICE, TENON_AOT_PRED_CHOICE };
 
 /* LAUNCH: kernel a with `count` places from b on, and its scalars from c on.
+ * COPY: the same, left out where both places are one: of an argument and the result that shares its
+ * memory.
  * LOOP: sequence a; while that leaves an odd byte at place c, sequences b and a.
  * CHOICE: one of the `count` sequences that the list has from b on, by the s32 at place a; a pred,
  * one byte, chooses the first if it is true. */
@@ -164,6 +169,10 @@ static uint64_t tenon_aot_address(const tenon_aot_work* call, uint32_t number) {
 }
 
 static int32_t tenon_aot_launch(const tenon_aot_work* call, const tenon_aot_step* step) {
+  if (step->kind == TENON_AOT_COPY &&
+      tenon_aot_address(call, step->b) == tenon_aot_address(call, step->b + 1)) {
+    return 0;
+  }
   const tenon_aot_kernel* const kernel = &call->tables->kernels[step->a];
   uint64_t values[TENON_AOT_CUDA_MOST_PARAMETERS];
   void* parameters[TENON_AOT_CUDA_MOST_PARAMETERS];
@@ -215,7 +224,7 @@ static int32_t tenon_aot_sequence(const tenon_aot_work* call, uint32_t number) {
   int32_t error = 0;
   for (uint32_t i = bounds[0]; error == 0 && i < bounds[1]; ++i) {
     const tenon_aot_step* const step = &call->tables->steps[i];
-    error = step->kind == TENON_AOT_LAUNCH ? tenon_aot_launch(call, step)
+    error = step->kind <= TENON_AOT_COPY   ? tenon_aot_launch(call, step)
             : step->kind == TENON_AOT_LOOP ? tenon_aot_loop(call, step)
                                            : tenon_aot_choice(call, step);
   }

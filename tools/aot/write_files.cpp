@@ -2,6 +2,7 @@
 
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "core/base/child_process.h"
@@ -18,15 +19,26 @@ std::string quoted_for_shell(const std::string& word) {
   return text + "'";
 }
 
-// Runs the C compiler, which finds the linker and the C library, to make the file `path`.
-Status run_c_compiler(std::string_view what, const std::string& arguments,
-                      const std::string& path) {
+// The first error in the output of a compiler or linker; all of it if none is known.
+std::string first_error(const std::string& printed) {
+  const size_t found = printed.find("error:");
+  if (found == std::string::npos) return printed;
+  const size_t begin = printed.rfind('\n', found) + 1;
+  const std::string line = printed.substr(begin, printed.find('\n', found) - begin);
+  // GCC's own line follows those of the linker.
+  return line.starts_with("collect2") ? printed.substr(0, printed.find('\n')) : line;
+}
+
+// Runs the C compiler, which finds the linker and the C library, to make a file at `path` of, or
+// as, the library `library`.
+Status run_c_compiler(std::string_view what, const std::string& library,
+                      const std::string& arguments, const std::string& path) {
   const char* const given = std::getenv("CC");
   const std::string compiler = given != nullptr && *given != '\0' ? given : "cc";
   const std::string command =
       fmt::format("{} {} -o {} 2>&1", compiler, arguments, quoted_for_shell(path));
   FILE* const pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) return failed_precondition("cannot start a C compiler for {}", path);
+  if (pipe == nullptr) return failed_precondition("cannot start a C compiler for {}", library);
   std::string printed;
   for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) printed += static_cast<char>(c);
   const int status = pclose(pipe);
@@ -34,15 +46,15 @@ Status run_c_compiler(std::string_view what, const std::string& arguments,
   constexpr int kNotFound = 127;
   if (WIFEXITED(status) && WEXITSTATUS(status) == kNotFound) {
     return failed_precondition(
-        "cannot {} {}: there is no C compiler '{}'; the variable CC names one", what, path,
+        "cannot {} {}: there is no C compiler '{}'; the variable CC names one", what, library,
         compiler);
   }
-  return failed_precondition("cannot {} {} by '{}': {}", what, path, command,
-                             describe_end(status, printed));
+  return failed_precondition("cannot {} {} by '{}': {}", what, library, compiler,
+                             describe_end(status, first_error(printed)));
 }
 
 Status link_shared(const AotProject& project, const std::string& object, const std::string& path) {
-  return run_c_compiler("link",
+  return run_c_compiler("link", path,
                         fmt::format("-shared {} -Wl,-soname,{} {} {}",
                                     project.is_gpu ? "" : "-nostartfiles -Wl,--gc-sections",
                                     quoted_for_shell(project.library_file()),
@@ -83,11 +95,16 @@ Status write_gpu_library(const AotReport& report, const std::string& path) {
     TENON_TRY(write_file(folder.file(each.path), each.text));
   }
   const std::string object = folder.file("model.o");
-  TENON_TRY(run_c_compiler(
-      "compile",
-      fmt::format("-std=c11 -O2 -fPIC -c {}", quoted_for_shell(folder.file(project.name + ".c"))),
-      object));
+  TENON_TRY(run_c_compiler("compile", path,
+                           // .incbin, and the index of an archive, are of machine code.
+                           fmt::format("-std=c11 -O2 -fPIC -c {} -fno-lto",
+                                       quoted_for_shell(folder.file(project.name + ".c"))),
+                           object));
   TENON_ASSIGN(const std::string bytes, read_file(object));
+  const auto symbols = cpu::symbols_of(bytes);
+  if (!symbols || std::ranges::count(*symbols, project.name + "_model", &cpu::AotSymbol::name) == 0)
+    return failed_precondition("cannot compile {}: the object of the C compiler has no {}_model",
+                               path, project.name);
   return write_form(report, bytes, path);
 }
 

@@ -1,5 +1,6 @@
 #include "tools/run/staged_files.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -53,8 +54,10 @@ std::string StagedFiles::add(const std::string& name) {
 Result<std::vector<std::string>> StagedFiles::move() {
   std::error_code error;
   for (const std::string& name : names_) {
-    if (fs::is_directory(fs::symlink_status(folder_ / name, error))) {
-      return failed_precondition("cannot write {}: it is a directory", (folder_ / name).string());
+    const bool is_twice = std::ranges::count(names_, name) > 1;
+    if (is_twice || fs::is_directory(fs::symlink_status(folder_ / name, error))) {
+      return failed_precondition("cannot write {}: {}", (folder_ / name).string(),
+                                 is_twice ? "two files have that name" : "it is a directory");
     }
   }
   std::vector<std::string> paths;

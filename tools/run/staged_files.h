@@ -23,7 +23,8 @@ class StagedFiles {
   /// Where to write the file `name`.
   std::string add(const std::string& name);
   /// Moves all files into the folder, where they replace files and links of the same names, and
-  /// returns their paths. Nothing is moved if a directory has one of the names.
+  /// returns their paths. Nothing is moved if a directory has one of the names, or two files have
+  /// the same one.
   Result<std::vector<std::string>> move();
   /// The error with the file's own path in place of that of the hidden folder.
   Status named(Status status) const;

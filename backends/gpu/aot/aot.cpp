@@ -1,7 +1,7 @@
 #include "backends/gpu/aot/aot.h"
 
-#include <algorithm>
-#include <array>
+#include <charconv>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -20,23 +20,16 @@ using program::Program;
 
 constexpr std::string_view kSimulator = "simulator";
 
-// A processor: kernels are chosen for the multiprocessors of a common card.
-struct AheadChip {
-  int32_t compute_capability = 0;
-  int64_t multiprocessors = 0;
-};
-constexpr AheadChip kAheadChips[] = {{75, 40}, {80, 108}, {86, 82}, {89, 128}, {90, 132}};
-
-Result<AheadChip> chip_of(const AheadTarget& target) {
+Result<PtxChip> chip_of(const AheadTarget& target) {
   std::string names;
-  for (AheadChip each : kAheadChips) {
+  for (PtxChip each : kPtxChips) {
     const std::string name = fmt::format("sm_{}", each.compute_capability);
     if (target.multiprocessors > 0) each.multiprocessors = target.multiprocessors;
     if (target.cpu == name) return each;
     names += name + ", ";
   }
   // The size of the GPU that `gpu-sim` simulates.
-  if (target.cpu == kSimulator) return kAheadChips[std::size(kAheadChips) - 1];
+  if (target.cpu == kSimulator) return kPtxChips[std::size(kPtxChips) - 1];
   return invalid_argument("--cpu {}: a GPU is one of {}or newer by the code of the last",
                           target.cpu.empty() ? "NAME" : target.cpu, names);
 }
@@ -52,7 +45,7 @@ class NoAssembler final : public Assembler {
 // Compiles nothing: its Programs are compiled as wholes.
 class AheadBackend final : public backend::Backend {
  public:
-  explicit AheadBackend(const AheadChip& chip) : chip_(chip) {}
+  explicit AheadBackend(const PtxChip& chip) : chip_(chip) {}
 
   std::string_view name() const override { return "gpu-ahead"; }
   std::string_view version() const override { return "1"; }
@@ -73,7 +66,7 @@ class AheadBackend final : public backend::Backend {
   }
 
  private:
-  const AheadChip chip_;
+  const PtxChip chip_;
 };
 
 // The form that the driver of tests takes: 8 letters, the size of the image, the image.
@@ -196,6 +189,16 @@ void place_memories(std::span<const Program* const> programs, bool in_file, Ahea
   }
 }
 
+// An error if TENON_PTXAS names no program, or if it did not start: `outcome` is that of its run.
+Status check_ptxas(const Status& outcome) {
+  const char* const named = std::getenv("TENON_PTXAS");
+  if (named == nullptr || *named == '\0') return {};
+  if (find_ptxas().empty() || outcome.code() == ErrorCode::kUnavailable) {
+    return failed_precondition("TENON_PTXAS: {} cannot be run", named);
+  }
+  return {};
+}
+
 std::vector<AheadImage> images_of(std::vector<std::string> images, const std::string& cpu) {
   std::vector<AheadImage> made;
   for (std::string& each : images) {
@@ -212,16 +215,27 @@ std::vector<AheadImage> images_of(std::vector<std::string> images, const std::st
 
 }  // namespace
 
+std::string newest_known(std::string_view gpu) {
+  int32_t given = 0;
+  if (gpu.starts_with("sm_")) std::from_chars(gpu.data() + 3, gpu.data() + gpu.size(), given);
+  std::string name(gpu);
+  for (const PtxChip& each : kPtxChips) {
+    if (each.compute_capability <= given) name = fmt::format("sm_{}", each.compute_capability);
+  }
+  return name;
+}
+
 Result<std::shared_ptr<backend::Backend>> make_ahead_backend(const AheadTarget& target) {
-  TENON_ASSIGN(const AheadChip chip, chip_of(target));
+  TENON_ASSIGN(const PtxChip chip, chip_of(target));
   return std::make_shared<AheadBackend>(chip);
 }
 
 Result<AheadModel> compile_ahead(std::span<const Program* const> programs,
                                  const AheadOptions& options) {
-  TENON_ASSIGN(const AheadChip chip, chip_of(options.target));
+  TENON_ASSIGN(const PtxChip chip, chip_of(options.target));
   TENON_ASSIGN(const auto devices, AheadBackend(chip).devices());
   const bool is_simulator = options.target.cpu == kSimulator;
+  if (!is_simulator) TENON_TRY(check_ptxas({}));
   const std::string ptxas = is_simulator ? "" : find_ptxas();
   AheadModel model;
   std::string made_from =
@@ -243,6 +257,7 @@ Result<AheadModel> compile_ahead(std::span<const Program* const> programs,
   TENON_ASSIGN(CompiledKernels compiled,
                compile_segments(devices[0].target, programs, assembler, segments));
   if (!compiled.declined.empty()) return unimplemented("{}", compiled.declined[0].text);
+  if (!is_simulator) TENON_TRY(check_ptxas(assembled.no_cubin()));
   for (size_t i = 0; i < segments.size(); ++i) {
     AheadEntry& entry = model.entries[i];
     entry.segment = std::move(segments[i]);
@@ -251,6 +266,7 @@ Result<AheadModel> compile_ahead(std::span<const Program* const> programs,
   model.kernels = std::move(compiled.code.kernels);
   if (!model.kernels.empty()) {
     model.images = images_of(std::move(compiled.code.images), options.target.cpu);
+    model.no_cubin = assembled.no_cubin().message();
   }
   place_memories(programs, options.weights_in_file, model);
   constexpr size_t kMost = size_t{1} << 30;

@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backends/gpu/codegen/code.h"
@@ -65,17 +66,19 @@ struct AheadModel {
   std::string constants;  ///< The embedded ones. In the GPU's memory the weights lie behind them.
   std::string weights;    ///< The file's bytes.
   std::string hash;       ///< Identifies the sources.
+  std::string no_cubin;   ///< Why there is none for a GPU that has one; else empty.
 };
 
-/// The alignment of arrays, arenas and constants.
-inline constexpr int64_t kAheadAlignment = 64;
+/// The newest processor with a name in AheadTarget whose code a GPU runs: "sm_86" for "sm_87". The
+/// name as it is, if there is none.
+std::string newest_known(std::string_view gpu);
 
 /// A backend with one device, which no process can open: Programs compiled for it are what
 /// compile_ahead() takes. Errors: kInvalidArgument, with the names of processors.
 Result<std::shared_ptr<backend::Backend>> make_ahead_backend(const AheadTarget& target);
 
 /// Errors: kUnimplemented for a step that needs a host, by its label; more constants than an object
-/// can hold.
+/// can hold; kFailedPrecondition for a TENON_PTXAS that cannot be run.
 Result<AheadModel> compile_ahead(std::span<const program::Program* const> programs,
                                  const AheadOptions& options);
 

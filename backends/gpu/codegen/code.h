@@ -32,6 +32,8 @@ struct SegmentLaunch {
   uint32_t kernel = 0;
   std::vector<SegmentPlace> buffers;
   std::vector<uint64_t> scalars;
+  /// It copies the first buffer to the second, which may be the same memory. Not saved.
+  bool is_copy = false;
 };
 /// As WorkLoop and WorkChoice (driver.h) say.
 struct SegmentLoop {

@@ -147,8 +147,8 @@ Result<std::unique_ptr<llvm::TargetMachine>> make_machine(const std::string& tri
   const llvm::Target* const target = llvm::TargetRegistry::lookupTarget(triple, error);
   if (target == nullptr) return unimplemented("gpu: LLVM has no target {}", triple);
   int32_t chip = 0;
-  for (const int32_t known : {75, 80, 86, 89, 90}) {
-    if (known <= compute_capability) chip = known;
+  for (const PtxChip& each : kPtxChips) {
+    if (each.compute_capability <= compute_capability) chip = each.compute_capability;
   }
   if (chip == 0) {
     return unimplemented("gpu: sm_{} is older than sm_75", compute_capability);
@@ -202,10 +202,17 @@ Result<std::vector<std::string>> PtxAssembler::assemble(llvm::Module& module) {
   };
   TENON_ASSIGN(std::string ptx, ptx_of(module, compute_capability_, dump));
   write(".ptx", ptx);
-  if (ptxas_.empty()) return std::vector{std::move(ptx)};
+  no_cubin_ = {};
+  if (ptxas_.empty()) {
+    no_cubin_ = Status(ErrorCode::kNotFound, "there is no ptxas");
+    return std::vector{std::move(ptx)};
+  }
   auto cubin = run_ptxas(ptxas_, ptx, compute_capability_);
   write(".txt", cubin ? cubin->report : cubin.error().message());
-  if (!cubin) return std::vector{std::move(ptx)};
+  if (!cubin) {
+    no_cubin_ = cubin.error();
+    return std::vector{std::move(ptx)};
+  }
   write(".cubin", cubin->bytes);
   return std::vector{std::move(cubin->bytes), std::move(ptx)};
 }

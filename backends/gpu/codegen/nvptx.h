@@ -11,6 +11,13 @@
 
 namespace tenon::gpu {
 
+/// A processor that LLVM's code is for, and the multiprocessors of a common card that has it.
+struct PtxChip {
+  int32_t compute_capability = 0;
+  int64_t multiprocessors = 0;
+};
+inline constexpr PtxChip kPtxChips[] = {{75, 40}, {80, 108}, {86, 82}, {89, 128}, {90, 132}};
+
 /// Verifies the module and runs the passes that precede PTX, for LLVM's newest chip whose code this
 /// compute capability can run. Errors and `dump`: as for ptx_of().
 Status optimize_for_chip(llvm::Module& module, int32_t compute_capability,
@@ -31,10 +38,13 @@ class PtxAssembler final : public Assembler {
       : compute_capability_(compute_capability), ptxas_(std::move(ptxas)) {}
 
   Result<std::vector<std::string>> assemble(llvm::Module& module) override;
+  /// Why the last images have no cubin.
+  const Status& no_cubin() const { return no_cubin_; }
 
  private:
   const int32_t compute_capability_;
   const std::string ptxas_;  // Empty: no ptxas.
+  Status no_cubin_;
 };
 
 }  // namespace tenon::gpu

@@ -80,7 +80,7 @@ class GpuSegmentMaker {
   }
 
   Status add_step(const program::Launch& launch, std::vector<SegmentStep>& steps) {
-    SegmentLaunch made = {first_kernel_ + launch.kernel, {}, launch.scalars};
+    SegmentLaunch made = {first_kernel_ + launch.kernel, {}, launch.scalars, false};
     for (const BufferId id : launch.buffers) made.buffers.push_back(place(id));
     steps.emplace_back(std::move(made));
     return {};
@@ -95,8 +95,8 @@ class GpuSegmentMaker {
       known->second.second = copy_kernel(bytes);
       kernels_.list.push_back(&known->second.second);
     }
-    steps.emplace_back(
-        SegmentLaunch{known->second.first, {place(copy.source), place(copy.destination)}, {}});
+    steps.emplace_back(SegmentLaunch{
+        known->second.first, {place(copy.source), place(copy.destination)}, {}, true});
     return {};
   }
 
