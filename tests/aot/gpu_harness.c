@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "harness_weights.h"
 #include "tenon_aot_device.h"
 
 #define SPARE 256
@@ -24,22 +25,6 @@ static void* bytes_of(size_t bytes) {
   if (memory == NULL) exit(3);
   memset(memory, 0xa5, bytes + SPARE);
   return memory;
-}
-
-static void* weights_of(void) {
-#ifdef WEIGHTS
-  void* const weights = bytes_of(MODEL.weights_bytes);
-  FILE* const file = fopen(WEIGHTS, "rb");
-  if (file == NULL || fread(weights, 1, MODEL.weights_bytes, file) != MODEL.weights_bytes) exit(4);
-  fclose(file);
-  char hash[17];
-  snprintf(hash, sizeof hash, "%016llx",
-           (unsigned long long)tenon_aot_hash(weights, MODEL.weights_bytes));
-  if (strcmp(hash, MODEL.weights_hash) != 0) exit(5);
-  return weights;
-#else
-  return NULL;
-#endif
 }
 
 static void check(const char* what, int32_t error) {
@@ -200,7 +185,7 @@ int main(int argc, char** argv) {
   tenon_aot_device_open(&device);
   check("open", device.error);
   void* const gpu = bytes_of(MODEL.gpu_bytes);
-  void* const weights = weights_of();
+  void* const weights = weights_of(bytes_of);
   check("load", MODEL.load(gpu, weights));
   free(weights);
   void* arrays[MOST_ARRAYS];

@@ -9,28 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness_weights.h"
+
 static void* block(size_t bytes) {
   const size_t alignment = MODEL.alignment;
   void* const memory = aligned_alloc(alignment, (bytes / alignment + 1) * alignment);
   if (memory == NULL) exit(3);
   memset(memory, 0xa5, (bytes / alignment + 1) * alignment);
   return memory;
-}
-
-static void* weights_of(void) {
-#ifdef WEIGHTS
-  void* const weights = block(MODEL.weights_bytes);
-  FILE* const file = fopen(WEIGHTS, "rb");
-  if (file == NULL || fread(weights, 1, MODEL.weights_bytes, file) != MODEL.weights_bytes) exit(4);
-  fclose(file);
-  char hash[17];
-  snprintf(hash, sizeof hash, "%016llx",
-           (unsigned long long)tenon_aot_hash(weights, MODEL.weights_bytes));
-  if (strcmp(hash, MODEL.weights_hash) != 0) exit(5);
-  return weights;
-#else
-  return NULL;
-#endif
 }
 
 int main(int argc, char** argv) {
@@ -52,7 +38,7 @@ int main(int argc, char** argv) {
   fclose(in);
   for (int32_t i = 0; i < function->result_count; ++i) arrays[next++] = block(function->results[i].bytes);
   tenon_aot_context context = {0};
-  context.weights = weights_of();
+  context.weights = weights_of(block);
   void* const arena = block(function->arena_bytes);
   unsigned char* const end = (unsigned char*)arena + function->arena_bytes;
   const int32_t error = function->run(arrays, arena, &context);
