@@ -1,4 +1,4 @@
-/* What the harnesses of models share. */
+/* Files of weights, for the harnesses of models. */
 #ifndef TENON_AOT_TEST_WEIGHTS_H
 #define TENON_AOT_TEST_WEIGHTS_H
 
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The file WEIGHTS, if the model has one, in memory of `allocate`. The program ends if it has not the
- * model's hash. */
+/* The file WEIGHTS, if the model has one, in memory of `allocate`. The program ends if it has not
+ * the model's hash. */
 static void* weights_of(void* (*allocate)(size_t bytes)) {
 #ifdef WEIGHTS
   void* const weights = allocate(MODEL.weights_bytes);
