@@ -4,6 +4,10 @@
 #include "backends/cpu/contraction/tiling.h"
 
 #include <gtest/gtest.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/IntrinsicInst.h>
+
+#include <map>
 
 #include "backends/cpu/compiling.h"
 #include "backends/cpu/cpu_test_util.h"
@@ -211,6 +215,37 @@ TEST(Contraction, PanelsAreReadInPlace) {
     expect_bits_of_panels(kF32, 32, {1, 300, 320, 900, true}, bytes);
     expect_bits_of_panels(kS32, 32, {1, 20, 96, 530}, bytes);
   }
+}
+
+// Calls of llvm.prefetch in a product of m rows with panels, by the cache that they fetch to.
+std::map<std::string, int> fetches_of_panels(int64_t m, int64_t n, int64_t k, int64_t panel) {
+  const Shape shapes[] = {Shape(kF32, {m, k}), Shape(kF32, {n / panel, k, panel})};
+  const auto loops = loops_of({{}, {}, {1}, {1}}, shapes, Shape(kF32, {m, n / panel, panel}));
+  llvm::LLVMContext context;
+  llvm::Module module("m", context);
+  emit_contraction(module, *loops, "contraction", 64);
+  std::map<std::string, int> counts;
+  for (const llvm::Function& function : module) {
+    for (const llvm::Instruction& each : llvm::instructions(function)) {
+      const auto* const call = llvm::dyn_cast<llvm::IntrinsicInst>(&each);
+      if (call == nullptr || call->getIntrinsicID() != llvm::Intrinsic::prefetch) continue;
+      const auto locality = llvm::cast<llvm::ConstantInt>(call->getArgOperand(2))->getZExtValue();
+      ++counts[locality == 3 ? "nearest" : "near"];
+    }
+  }
+  return counts;
+}
+
+// With one tile of rows the panel's own products, with several the next panels, if they are in no
+// near cache.
+TEST(Contraction, PanelsAreFetchedAhead) {
+  const std::map<std::string, int> own = fetches_of_panels(1, 768, 512, 128);
+  EXPECT_GE(own.at("nearest"), 128 * 4 / 64) << "each line of a row of the panel";
+  EXPECT_FALSE(own.contains("near"));
+  const std::map<std::string, int> next = fetches_of_panels(150, 768, 512, 32);
+  EXPECT_GE(next.at("near"), 1);
+  EXPECT_FALSE(next.contains("nearest"));
+  EXPECT_TRUE(fetches_of_panels(150, 192, 512, 32).empty()) << "less than 1 MiB";
 }
 
 TEST(Contraction, OtherColumnsAreNoPanels) {
