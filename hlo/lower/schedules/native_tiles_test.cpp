@@ -226,11 +226,11 @@ TEST(NativeTiles, ConstantFiltersArePanels) {
        {1, 3, 3, 1, 1, 16, 32}},
       {{"2x9x30x16xf32", "3x3x8x32xf32", "2x7x28x32xf32", kLastFeatures, "", 2},
        {2, 1, 3, 3, 1, 1, 8, 16}},
-      {{"2x9x59x3xf32", "3x5x3x20xf32", "2x5x30x20xf32", kLastFeatures,
+      {{"2x9x59x3xf32", "3x5x3x30xf32", "2x5x30x30xf32", kLastFeatures,
         "stride = [2, 2], pad = [[1, 1], [2, 2]]"},
        {1, 3, 1, 1, 15, 32}},
       {{"1x9x9x3xf32", "3x3x3x32xf32", "1x7x7x32xf32", kLastFeatures, ""}, {1, 1, 1, 27, 32}},
-      {{"2x16x9x20xf32", "24x16x3x3xf32", "2x24x7x18xf32",
+      {{"2x16x9x20xf32", "32x16x3x3xf32", "2x32x7x18xf32",
         "[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]", ""},
        {1, 3, 1, 1, 48, 32}}};
   for (const auto& [convolution, dims] : cases) {
@@ -267,6 +267,10 @@ TEST(NativeTiles, ConstantFiltersThatStay) {
       *with_constant_filter({"2x5x30x8xf32", "4x4x8x16xf32", "2x10x60x16xf32", kLastFeatures,
                              "pad = [[2, 2], [2, 2]], lhs_dilate = [2, 2]"}),
       kPacked);
+  // The last tile of 20 outputs would be more than an eighth of zeros.
+  expect_native(*with_constant_filter({"2x9x59x3xf32", "3x5x3x20xf32", "2x5x30x20xf32",
+                                       kLastFeatures, "stride = [2, 2], pad = [[1, 1], [2, 2]]"}),
+                kPacked);
 }
 
 // A filter that leaves a near cache: tiles of one part of it follow one another, so that the
