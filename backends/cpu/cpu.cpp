@@ -12,8 +12,8 @@
 #include "backends/cpu/tasks.h"
 #include "backends/cpu_compiler_hash.h"
 #include "backends/llvm/host.h"
-#include "backends/support/device_count.h"
 #include "core/backend/in_process/host_device.h"
+#include "core/base/process/environment.h"
 
 namespace tenon::backend {
 namespace {
@@ -184,8 +184,8 @@ std::unique_ptr<Backend> make_cpu_backend(size_t devices) {
 }
 
 Result<std::shared_ptr<Backend>> make_cpu_backend() {
-  TENON_ASSIGN(const size_t devices, device_count("TENON_CPU_DEVICES"));
-  return make_cpu_backend(devices);
+  TENON_ASSIGN(const int64_t devices, environment_number("TENON_CPU_DEVICES", 1, {1, 4096}));
+  return make_cpu_backend(static_cast<size_t>(devices));
 }
 
 }  // namespace tenon::backend

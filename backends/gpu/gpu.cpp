@@ -1,7 +1,6 @@
 #include "backends/gpu/gpu.h"
 
 #include <charconv>
-#include <cstdlib>
 #include <functional>
 #include <string_view>
 
@@ -13,7 +12,7 @@
 #include "backends/gpu/simulator/driver.h"
 #include "backends/gpu/simulator/pass.h"
 #include "backends/llvm/host.h"
-#include "backends/support/device_count.h"
+#include "core/base/process/environment.h"
 
 namespace tenon::backend {
 namespace {
@@ -80,9 +79,8 @@ class GpuBackend final : public Backend {
 
   Result<std::unique_ptr<Device>> open(size_t index) override {
     TENON_ASSIGN(auto context, driver_->open(index));
-    const char* const graphs = std::getenv("TENON_GPU_GRAPHS");
     return gpu::make_gpu_device(fmt::format("{}:{}", name_, index), std::move(context),
-                                graphs == nullptr || graphs != std::string_view("0"));
+                                environment_or("TENON_GPU_GRAPHS", "1") != "0");
   }
 
   Result<Compiled> compile(const TargetInfo& target, Kernels kernels) override {
@@ -132,12 +130,10 @@ std::unique_ptr<Backend> make_gpu_sim_backend(const GpuSimConfig& config) {
 }
 
 Result<std::shared_ptr<Backend>> make_gpu_sim_backend() {
-  const auto is_set = [](const char* name) {
-    const char* const value = std::getenv(name);
-    return value != nullptr && value == std::string_view("1");
-  };
+  const auto is_set = [](const char* name) { return environment_or(name, "0") == "1"; };
   GpuSimConfig config;
-  TENON_ASSIGN(config.devices, device_count("TENON_GPU_SIM_DEVICES"));
+  TENON_ASSIGN(const int64_t devices, environment_number("TENON_GPU_SIM_DEVICES", 1, {1, 4096}));
+  config.devices = static_cast<size_t>(devices);
   config.checks = is_set("TENON_GPU_SIM_CHECKS");
   config.optimized = is_set("TENON_GPU_SIM_OPTIMIZED");
   return make_gpu_sim_backend(config);

@@ -12,7 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -21,23 +20,12 @@
 
 #include "backends/template/chip/chip.h"
 #include "backends/template/template.h"
+#include "core/base/process/environment.h"
 #include "core/kernel/render/c_library.h"
 #include "core/kernel/render/render.h"
 
 namespace tenon::backend {
 namespace {
-
-std::string setting(const char* name, const std::string& otherwise) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? otherwise : value;
-}
-
-Result<int64_t> number_of(const char* name, const std::string& text, int64_t most) {
-  int64_t number = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (*read.ptr == '\0' && number >= 1 && number <= most) return number;
-  return invalid_argument("{} is '{}', expected a number of 1 to {}", name, text, most);
-}
 
 // --- PORT: your driver. A chip: its process, its registers, and the line on which it signals.
 
@@ -64,7 +52,7 @@ class Chip {
     for (int& end : ends) end = moved_up(end);
     chip->line_ = ends[0];
     if (mapped != MAP_FAILED) chip->registers_ = static_cast<ChipRegisters*>(mapped);
-    const std::string path = setting("TENON_CHIP", TENON_CHIP_PATH);
+    const std::string path = environment_or("TENON_CHIP", TENON_CHIP_PATH);
     char* argv[] = {const_cast<char*>(path.c_str()), memory_option.data(), nullptr};
     posix_spawn_file_actions_t files;
     posix_spawn_file_actions_init(&files);
@@ -306,16 +294,17 @@ class TemplateBackend final : public Backend {
     target.compiler_id = "template-1 " + compiler_;
     target.features = kernel::TargetFeatures::parse("s8,u8,s16,u16,s64,u64,fma,dimensions").value();
     target.most_parameters = CHIP_ARGUMENTS;
-    TENON_ASSIGN(target.spaces[0].bytes, number_of("TENON_CHIP_MEMORY", memory_, INT64_MAX));
+    TENON_ASSIGN(target.spaces[0].bytes, memory_);
     target.spaces[0].alignment = CHIP_ALIGNMENT;
-    TENON_ASSIGN(const int64_t count, number_of("TENON_CHIPS", chips_, 1024));
+    TENON_ASSIGN(const int64_t count, chips_);
     std::vector<DeviceInfo> devices;
     for (int64_t i = 0; i < count; ++i) devices.push_back({fmt::format("template:{}", i), target});
     return devices;
   }
 
   Result<std::unique_ptr<Device>> open(size_t) override {
-    TENON_ASSIGN(std::unique_ptr<Chip> chip, Chip::start("--memory=" + memory_));
+    TENON_ASSIGN(const int64_t memory, memory_);
+    TENON_ASSIGN(std::unique_ptr<Chip> chip, Chip::start(fmt::format("--memory={}", memory)));
     return std::make_unique<TemplateDevice>(std::move(chip));
   }
 
@@ -339,9 +328,9 @@ class TemplateBackend final : public Backend {
 
  private:
   // Read once, so that every call reports the same devices (B9).
-  const std::string chips_ = setting("TENON_CHIPS", "4");
-  const std::string memory_ = setting("TENON_CHIP_MEMORY", "268435456");
-  const std::string compiler_ = setting("TENON_TEMPLATE_CC", "cc");
+  const Result<int64_t> chips_ = environment_number("TENON_CHIPS", 4, {1, 1024});
+  const Result<int64_t> memory_ = environment_number("TENON_CHIP_MEMORY", int64_t{256} << 20);
+  const std::string compiler_ = environment_or("TENON_TEMPLATE_CC", "cc");
 };
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <utility>
 
-#include "core/base/child_process.h"
+#include "core/base/process/child_process.h"
 
 extern char** environ;
 

@@ -3,7 +3,8 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <cstdlib>
+
+#include "core/base/process/environment.h"
 
 namespace tenon::opencl {
 namespace {
@@ -37,8 +38,7 @@ Gemm clblast_gemm() {
 }
 
 bool wants_clblast(const Found& found) {
-  const char* const set = std::getenv("TENON_OPENCL_CLBLAST");
-  return set == nullptr ? !found.is_host : std::string_view(set) == "1";
+  return environment_or("TENON_OPENCL_CLBLAST", found.is_host ? "0" : "1") == "1";
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 #include "driver.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cstdlib>
+
+#include "core/base/process/environment.h"
 
 namespace tenon::opencl {
 namespace {
@@ -22,20 +22,8 @@ std::string code_name(cl_int code) {
   return fmt::format("code {}", code);
 }
 
-/// A setting of the environment, or what the device says.
-Result<int64_t> setting(const char* name, int64_t otherwise) {
-  const char* text = std::getenv(name);
-  if (text == nullptr) return otherwise;
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(text, text + std::strlen(text), number);
-  if (error == std::errc() && *end == '\0' && number > 0) return number;
-  return invalid_argument("{} is '{}', expected a number from 1 on", name, text);
-}
-
 bool is_without(std::string_view feature) {
-  const char* list = std::getenv("TENON_OPENCL_WITHOUT");
-  return list != nullptr &&
-         fmt::format(",{},", list).find(fmt::format(",{},", feature)) != std::string::npos;
+  return environment_lists("TENON_OPENCL_WITHOUT", feature);
 }
 
 kernel::TargetFeatures features_of(const cl::Device& device) {
@@ -67,8 +55,9 @@ Result<Found> describe(const cl::Device& device, const std::string& platform) {
       (device.getInfo<CL_DEVICE_TYPE>() & CL_DEVICE_TYPE_CPU) != 0 && !is_without("host");
   const auto most_lanes = static_cast<int64_t>(device.getInfo<CL_DEVICE_MAX_WORK_GROUP_SIZE>());
   // A CPU runs the lanes of a workgroup in turn; loops within one lane are faster.
-  TENON_ASSIGN(found.lanes, setting("TENON_OPENCL_LANES",
-                                    found.is_host ? 1 : std::min(kUsualLanes, most_lanes)));
+  TENON_ASSIGN(found.lanes,
+               environment_number("TENON_OPENCL_LANES",
+                                  found.is_host ? 1 : std::min(kUsualLanes, most_lanes)));
   found.takes_calls = !is_without("calls");
   found.build_options = "-cl-std=CL1.2";
   if ((single & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0) {
@@ -85,27 +74,30 @@ Result<Found> describe(const cl::Device& device, const std::string& platform) {
   target.most_lanes = std::max(most_lanes, found.lanes);
   target.vector_bytes =
       4 * static_cast<int64_t>(std::max(device.getInfo<CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT>(), 1U));
-  TENON_ASSIGN(target.scratch_bytes,
-               setting("TENON_OPENCL_SCRATCH",
-                       static_cast<int64_t>(device.getInfo<CL_DEVICE_LOCAL_MEM_SIZE>())));
+  TENON_ASSIGN(
+      target.scratch_bytes,
+      environment_number("TENON_OPENCL_SCRATCH",
+                         static_cast<int64_t>(device.getInfo<CL_DEVICE_LOCAL_MEM_SIZE>())));
   // Reductions over lanes take two values of eight bytes for each lane beyond what kernels declare.
   // Where there is no room for them, kernels have no local memory at all.
   target.scratch_bytes = std::max<int64_t>(target.scratch_bytes - found.lanes * 16, 0);
   target.most_parameters =
       static_cast<int64_t>(device.getInfo<CL_DEVICE_MAX_PARAMETER_SIZE>()) / kParameterBytes - 1;
   target.largest_buffer = static_cast<int64_t>(device.getInfo<CL_DEVICE_MAX_MEM_ALLOC_SIZE>());
-  TENON_ASSIGN(target.spaces[0].bytes,
-               setting("TENON_OPENCL_MEMORY",
-                       static_cast<int64_t>(device.getInfo<CL_DEVICE_GLOBAL_MEM_SIZE>())));
+  TENON_ASSIGN(
+      target.spaces[0].bytes,
+      environment_number("TENON_OPENCL_MEMORY",
+                         static_cast<int64_t>(device.getInfo<CL_DEVICE_GLOBAL_MEM_SIZE>())));
   TENON_ASSIGN(target.spaces[0].alignment,
-               setting("TENON_OPENCL_ALIGNMENT",
-                       std::max<int64_t>(64, device.getInfo<CL_DEVICE_MEM_BASE_ADDR_ALIGN>() / 8)));
+               environment_number(
+                   "TENON_OPENCL_ALIGNMENT",
+                   std::max<int64_t>(64, device.getInfo<CL_DEVICE_MEM_BASE_ADDR_ALIGN>() / 8)));
   cl_device_svm_capabilities svm = 0;  // Unknown to devices of version 1.2.
   static_cast<void>(device.getInfo(CL_DEVICE_SVM_CAPABILITIES, &svm));
   found.shares_memory = (svm & CL_DEVICE_SVM_FINE_GRAIN_BUFFER) != 0 &&
                         target.spaces[0].alignment <= kMostSvmAlignment && !is_without("svm");
   target.spaces[0].host_visible = found.shares_memory;
-  TENON_ASSIGN(const int64_t queues, setting("TENON_OPENCL_QUEUES", kQueues));
+  TENON_ASSIGN(const int64_t queues, environment_number("TENON_OPENCL_QUEUES", kQueues));
   target.queues = static_cast<uint32_t>(queues);
   target.compiler_id =
       fmt::format("opencl-1 {} {} {} {} {}", platform, device.getInfo<CL_DEVICE_NAME>(),
@@ -126,14 +118,14 @@ Status status_of(cl_int code, std::string_view function) {
 }
 
 Result<std::vector<Found>> find_devices() {
-  const char* wanted = std::getenv("TENON_OPENCL_PLATFORM");
-  TENON_ASSIGN(const int64_t count, setting("TENON_OPENCL_DEVICES", 1));
+  const std::string wanted = environment_or("TENON_OPENCL_PLATFORM", "");
+  TENON_ASSIGN(const int64_t count, environment_number("TENON_OPENCL_DEVICES", 1));
   std::vector<cl::Platform> platforms;
   cl::Platform::get(&platforms);  // An error says that there is none.
   std::vector<Found> found;
   for (const cl::Platform& platform : platforms) {
     const std::string name = platform.getInfo<CL_PLATFORM_NAME>();
-    if (wanted != nullptr && name.find(wanted) == std::string::npos) continue;
+    if (name.find(wanted) == std::string::npos) continue;
     std::vector<cl::Device> devices;
     platform.getDevices(CL_DEVICE_TYPE_ALL, &devices);
     for (const cl::Device& device : devices) {

@@ -3,10 +3,10 @@
 #include <sys/wait.h>
 
 #include <algorithm>
-#include <cstdlib>
 
-#include "core/base/child_process.h"
 #include "core/base/file.h"
+#include "core/base/process/child_process.h"
+#include "core/base/process/environment.h"
 #include "tools/aot/gpu_source.h"
 #include "tools/run/staged_files.h"
 
@@ -33,8 +33,7 @@ std::string first_error(const std::string& printed) {
 // as, the library `library`.
 Status run_c_compiler(std::string_view what, const std::string& library,
                       const std::string& arguments, const std::string& path) {
-  const char* const given = std::getenv("CC");
-  const std::string compiler = given != nullptr && *given != '\0' ? given : "cc";
+  const std::string compiler = environment_or("CC", "cc");
   const std::string command =
       fmt::format("{} {} -o {} 2>&1", compiler, arguments, quoted_for_shell(path));
   FILE* const pipe = popen(command.c_str(), "r");

@@ -1,11 +1,10 @@
 // `tenon run`: runs a program on a device.
 #include <algorithm>
-#include <charconv>
-#include <cstdlib>
 #include <cstring>
 
 #include "core/backend/registry/registry.h"
 #include "core/base/file.h"
+#include "core/base/process/environment.h"
 #include "core/program/serial.h"
 #include "core/runtime/serial.h"
 #include "hlo/driver/run.h"
@@ -83,14 +82,8 @@ Status check_options(const RunOptions& options, bool evaluates) {
 }
 
 Result<int64_t> time_limit_of(const RunOptions& options) {
-  const char* const text = std::getenv("TENON_TIME_LIMIT");
   if (options.time_limit >= 0) return options.time_limit;
-  if (text == nullptr) return 0;
-  int64_t limit = 0;
-  const auto [end, error] = std::from_chars(text, text + std::strlen(text), limit);
-  if (error == std::errc() && *end == '\0' && limit >= 0 && limit <= kLongestLimit) return limit;
-  return invalid_argument("TENON_TIME_LIMIT is '{}', expected milliseconds from 0 to {}", text,
-                          kLongestLimit);
+  return environment_number("TENON_TIME_LIMIT", 0, {0, kLongestLimit}, "milliseconds");
 }
 
 // Opens the device, within the layer of `steps` if there is one; other devices of its backend are

@@ -1,7 +1,6 @@
 #include "backends/gpu/aot/aot.h"
 
 #include <charconv>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -10,6 +9,7 @@
 #include "backends/gpu/codegen/segment.h"
 #include "backends/gpu/simulator/pass.h"
 #include "core/base/digest.h"
+#include "core/base/process/environment.h"
 #include "core/program/segment.h"
 #include "core/program/serial.h"
 
@@ -191,8 +191,8 @@ void place_memories(std::span<const Program* const> programs, bool in_file, Ahea
 
 // An error if TENON_PTXAS names no program, or if it did not start: `outcome` is that of its run.
 Status check_ptxas(const Status& outcome) {
-  const char* const named = std::getenv("TENON_PTXAS");
-  if (named == nullptr || *named == '\0') return {};
+  const std::string named = environment_or("TENON_PTXAS", "");
+  if (named.empty()) return {};
   if (find_ptxas().empty() || outcome.code() == ErrorCode::kUnavailable) {
     return failed_precondition("TENON_PTXAS: {} cannot be run", named);
   }

@@ -9,12 +9,12 @@
 #include <cctype>
 #include <cerrno>
 #include <charconv>
-#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <utility>
 
 #include "core/base/file.h"
+#include "core/base/process/environment.h"
 
 // The path of ptxas in the wheel; set by the build.
 #ifndef TENON_PTXAS_OF_WHEEL
@@ -75,10 +75,7 @@ std::optional<std::string_view> between(std::string_view line, std::string_view 
 }  // namespace
 
 std::string find_ptxas() {
-  const auto variable = [](const char* name) {
-    const char* const value = std::getenv(name);
-    return std::string(value == nullptr ? "" : value);
-  };
+  const auto variable = [](const char* name) { return environment_or(name, ""); };
   if (const std::string named = variable("TENON_PTXAS"); !named.empty()) {
     return can_run(named) ? named : "";
   }

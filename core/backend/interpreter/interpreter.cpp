@@ -1,12 +1,11 @@
 #include "core/backend/interpreter/interpreter.h"
 
-#include <charconv>
-#include <cstdlib>
 #include <mutex>
 #include <string_view>
 
 #include "core/backend/in_process/host_device.h"
 #include "core/base/archive.h"
+#include "core/base/process/environment.h"
 #include "core/kernel/serial/serial.h"
 #include "core/kernel/verify/verifier.h"
 #include "core/program/interpreter.h"
@@ -150,15 +149,8 @@ class InterpDevice final : public HostDevice {
 };
 
 Result<uint32_t> queues_from_environment() {
-  const char* const set = std::getenv("TENON_INTERP_QUEUES");
-  if (set == nullptr) return 1;
-  constexpr uint32_t kMost = 16;
-  const std::string_view text = set;
-  uint32_t count = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), count);
-  const bool whole = read.ec == std::errc() && read.ptr == text.data() + text.size();
-  if (whole && count >= 1 && count <= kMost) return count;
-  return invalid_argument("TENON_INTERP_QUEUES is '{}', expected a number of 1 to {}", text, kMost);
+  TENON_ASSIGN(const int64_t count, environment_number("TENON_INTERP_QUEUES", 1, {1, 16}));
+  return static_cast<uint32_t>(count);
 }
 
 class InterpBackend final : public Backend {

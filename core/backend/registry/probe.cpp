@@ -12,7 +12,7 @@
 #include <cstring>
 
 #include "core/backend/registry/registry.h"
-#include "core/base/child_process.h"
+#include "core/base/process/child_process.h"
 
 namespace tenon::backend {
 namespace {

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "core/base/file.h"
+#include "core/base/process/environment.h"
 
 namespace tenon::kernel {
 namespace {
@@ -42,13 +43,12 @@ Result<std::string> compile_c(const std::string& source, const std::string& comp
 
 Result<CLibrary> CLibrary::compile(const std::string& source, const std::string& flags) {
   TENON_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create("tenon"));
-  const char* given = std::getenv("CC");
   TENON_ASSIGN(const std::string file,
                compile_in(folder, source,
                           fmt::format("{} -Wall -Wextra -Werror -Wno-unused-variable "
                                       "-Wno-unused-function -Wno-unused-but-set-variable "
                                       "-Wno-tautological-compare {}",
-                                      given != nullptr ? given : "cc", flags)));
+                                      environment_or("CC", "cc"), flags)));
   void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return internal_error("{}", dlerror());
   return CLibrary(std::shared_ptr<void>(handle, [](void* p) { dlclose(p); }));

@@ -1,8 +1,8 @@
 // The plug-in's attributes, clients and their create options.
 #include <array>
 #include <charconv>
-#include <cstdlib>
 
+#include "core/base/process/environment.h"
 #include "core/runtime/client.h"
 #include "frameworks/pjrt/entries/table.h"
 #include "frameworks/pjrt/objects.h"
@@ -41,11 +41,6 @@ Status plugin_attributes(PJRT_Plugin_Attributes_Args& args) {
 
 // --- Creation
 
-std::string environment(const char* name, const char* otherwise) {
-  const char* value = std::getenv(name);
-  return value == nullptr || *value == '\0' ? otherwise : value;
-}
-
 Result<int64_t> integer_of(const PJRT_NamedValue& option, std::string_view name) {
   if (option.type == PJRT_NamedValue_kInt64) return option.int64_value;
   int64_t value = 0;
@@ -69,14 +64,10 @@ Result<std::string> text_of(const PJRT_NamedValue& option, std::string_view name
 Result<CreateOptions> create_options_of(const PJRT_NamedValue* values, size_t count) {
   CreateOptions all;
   EngineOptions& options = all.engine;
-  options.device = environment("TENON_DEVICE", "interp");
-  options.layers = environment("TENON_LAYERS", "");
-  const std::string devices = environment("TENON_DEVICE_COUNT", "1");
-  const PJRT_NamedValue from_environment = named("TENON_DEVICE_COUNT", devices);
-  TENON_ASSIGN(options.device_count, integer_of(from_environment, "TENON_DEVICE_COUNT"));
-  const std::string limit = environment("TENON_TIME_LIMIT", "0");
-  TENON_ASSIGN(options.time_limit,
-               integer_of(named("TENON_TIME_LIMIT", limit), "TENON_TIME_LIMIT"));
+  options.device = environment_or("TENON_DEVICE", "interp");
+  options.layers = environment_or("TENON_LAYERS", "");
+  TENON_ASSIGN(options.device_count, environment_number("TENON_DEVICE_COUNT", 1));
+  TENON_ASSIGN(options.time_limit, environment_number("TENON_TIME_LIMIT", 0, {0}, "milliseconds"));
   for (size_t i = 0; i < count; ++i) {
     const PJRT_NamedValue& option = values[i];
     const std::string_view name = view_of(option.name, option.name_size);

@@ -1,14 +1,13 @@
 #include "core/backend/layers/cache/cache.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cstdlib>
 #include <deque>
 #include <mutex>
 
 #include "core/backend/layers/forward.h"
 #include "core/base/archive.h"
 #include "core/base/digest.h"
+#include "core/base/process/environment.h"
 #include "core/kernel/serial/serial.h"
 #include "core/program/serial.h"
 
@@ -217,17 +216,12 @@ Result<std::unique_ptr<Device>> CacheBackend::open(size_t index) {
   return std::make_unique<CacheDevice>(std::move(device), shared_from_this());
 }
 
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 // The user's folder for caches, or empty if the environment does not name one. A relative path
 // would depend on the current folder; the XDG specification says to ignore it.
 std::string user_cache_folder() {
   const auto is_absolute = [](const std::string& path) { return path.starts_with('/'); };
-  if (std::string folder = variable("XDG_CACHE_HOME"); is_absolute(folder)) return folder;
-  if (std::string home = variable("HOME"); is_absolute(home)) return home + "/.cache";
+  if (std::string folder = environment_or("XDG_CACHE_HOME", ""); is_absolute(folder)) return folder;
+  if (std::string home = environment_or("HOME", ""); is_absolute(home)) return home + "/.cache";
   return "";
 }
 
@@ -254,19 +248,14 @@ CacheLayer make_cache_layer(std::shared_ptr<Backend> inner, const CacheConfig& c
 
 Result<CacheConfig> cache_config_from_environment() {
   CacheConfig config;
-  config.folder = variable("TENON_CACHE");
+  config.folder = environment_or("TENON_CACHE", "");
   if (config.folder.empty()) {
     config.folder = user_cache_folder();
     if (!config.folder.empty()) config.folder += "/tenon";
   }
-  const std::string bytes = variable("TENON_CACHE_BYTES");
-  if (bytes.empty()) return config;
-  const char* end = bytes.data() + bytes.size();
-  const auto [read, error] = std::from_chars(bytes.data(), end, config.most_bytes);
-  if (error == std::errc() && read == end && config.most_bytes >= 0) return config;
-  return invalid_argument(
-      "TENON_CACHE_BYTES is '{}'; expected a number of bytes in decimal digits, such as 1073741824",
-      bytes);
+  TENON_ASSIGN(config.most_bytes, environment_number("TENON_CACHE_BYTES", config.most_bytes, {0},
+                                                     "a number of bytes"));
+  return config;
 }
 
 }  // namespace tenon::backend

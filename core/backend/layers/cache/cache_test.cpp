@@ -330,11 +330,8 @@ TEST_F(CacheVariables, ABoundThatIsNoNumberIsAnError) {
     const auto layered = with_layers(make_interpreter_backend(), "cache");
     ASSERT_FALSE(layered) << bad;
     EXPECT_EQ(layered.error().code(), ErrorCode::kInvalidArgument);
-    EXPECT_EQ(
-        layered.error().message(),
-        fmt::format("TENON_CACHE_BYTES is '{}'; expected a number of bytes in decimal digits, "
-                    "such as 1073741824",
-                    bad));
+    EXPECT_EQ(layered.error().message(),
+              fmt::format("TENON_CACHE_BYTES is '{}'; expected a number of bytes from 0 on", bad));
   }
 }
 

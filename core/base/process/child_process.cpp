@@ -1,4 +1,4 @@
-#include "core/base/child_process.h"
+#include "core/base/process/child_process.h"
 
 #include <fmt/format.h>
 #include <sys/wait.h>
