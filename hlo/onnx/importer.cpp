@@ -206,7 +206,7 @@ class OnnxImporter : public OnnxScope {
   const Status& failure() const override { return known_.failure(); }
   Values import_graph(const OnnxGraph& graph, const Values& arguments, Builder& into) override;
   Values lower(std::string_view op_type, const Values& inputs, AttributeMap attributes,
-               size_t outputs, Builder& into) override;
+               size_t outputs, Builder& into, int64_t opset) override;
   void forget() override { known_.forget(); }
 
  private:
@@ -224,7 +224,7 @@ class OnnxImporter : public OnnxScope {
   Values import_node(const OnnxNode& node, Builder& into);
   Values call(const OnnxFunction& function, const OnnxNode& node, const Values& inputs,
               Builder& into);
-  Values apply(const OnnxNode& node, Values inputs, Builder& into);
+  Values apply(const OnnxNode& node, Values inputs, Builder& into, int64_t opset = 0);
   void erase_unused(Computation& main);
 
   const OnnxModel& model_;
@@ -366,17 +366,20 @@ Values OnnxImporter::call(const OnnxFunction& function, const OnnxNode& node, co
   return results;
 }
 
-Values OnnxImporter::apply(const OnnxNode& node, Values inputs, Builder& into) {
-  const auto opset = names_->opsets->find(node.domain);
-  if (opset == names_->opsets->end())
-    fail_onnx(make_error(ErrorCode::kDataLoss, "the model states no version of its domain"));
-  const OnnxRow* row = find_onnx_row(node.domain, node.op_type, opset->second);
+Values OnnxImporter::apply(const OnnxNode& node, Values inputs, Builder& into, int64_t opset) {
+  if (opset == 0) {
+    const auto stated = names_->opsets->find(node.domain);
+    if (stated == names_->opsets->end())
+      fail_onnx(make_error(ErrorCode::kDataLoss, "the model states no version of its domain"));
+    opset = stated->second;
+  }
+  const OnnxRow* row = find_onnx_row(node.domain, node.op_type, opset);
   if (row == nullptr) {
     if (has_onnx_row(node.domain, node.op_type))
       refuse_onnx("this version of the op is not supported");
     refuse_onnx("the op is not supported");
   }
-  OnnxLowering lowering(*this, into, node, *row, opset->second, std::move(inputs));
+  OnnxLowering lowering(*this, into, node, *row, opset, std::move(inputs));
   Values results = row->lower(lowering);
   for (const Value each : results) {
     if (each && each.type().is_tensor()) {
@@ -389,13 +392,13 @@ Values OnnxImporter::apply(const OnnxNode& node, Values inputs, Builder& into) {
 }
 
 Values OnnxImporter::lower(std::string_view op_type, const Values& inputs, AttributeMap attributes,
-                           size_t outputs, Builder& into) {
+                           size_t outputs, Builder& into, int64_t opset) {
   OnnxNode node;
   node.op_type = op_type;
   node.attributes = std::move(attributes);
   node.outputs.assign(outputs, "_");
   node.inputs.assign(inputs.size(), "_");
-  return apply(node, inputs, into);
+  return apply(node, inputs, into, opset);
 }
 
 Result<Type> OnnxImporter::type_of_input(size_t i, std::map<std::string, int64_t>& symbols) const {

@@ -414,6 +414,63 @@ TEST(OnnxQuantization, IntegersSaturate) {
   EXPECT_EQ(run(model, {floats({2, 2}, {1.3F, -2, 1000, -1000})}), "[[1.5, -2], [63.5, -64]]");
 }
 
+// --- Of the domain com.microsoft
+
+OnnxModel microsoft(OnnxNode op, std::vector<OnnxValueInfo> inputs, int64_t opset = 11) {
+  op.domain = "com.microsoft";
+  OnnxModel model = model_of({std::move(op)}, std::move(inputs), {"y"}, opset);
+  model.opsets["com.microsoft"] = 1;
+  return model;
+}
+
+TEST(OnnxMicrosoft, OpsOfLaterVersionsOfTheStandardAreThere) {
+  // Gelu is of opset 20 in ai.onnx, LayerNormalization of 17.
+  EXPECT_EQ(run(microsoft(node("Gelu", {"x"}, {"y"}), {kX}), {floats({2, 2}, {0, 10, -10, 20})}),
+            "[[0, 10], [-0, 20]]");
+  OnnxModel norm = microsoft(node("SkipLayerNormalization", {"x", "x", "gamma"}, {"y"}), {kX});
+  norm.graph.initializers = {{"gamma", floats({2}, {1, 2})}};
+  EXPECT_EQ(run(norm, {floats({2, 2}, {-1, 1, 3, 5})}), "[[-1, 2], [-1, 2]]");
+}
+
+TEST(OnnxMicrosoft, WeightsOfFourBitsBeginWithTheLowestBits) {
+  OnnxNode product = node("MatMulNBits", {"x", "weights", "scales", "points"}, {"y"});
+  for (const auto& [name, value] :
+       {std::pair("N", 2), std::pair("K", 18), std::pair("bits", 4), std::pair("block_size", 16)}) {
+    product.attributes[name].integer = value;
+  }
+  // Two blocks a row, of which the second has two numbers; those of the second row are all 9.
+  Literal weights(Shape(ElementType::kU8, {2, 2, 8}));
+  for (int64_t i = 0; i < 32; ++i) weights.set_integer(i, i < 16 ? 0x98 : 0x99);
+  Literal points(Shape(ElementType::kU8, {2}));
+  points.set_integer(0, 0x78);  // 8 for the first block of the first row, 7 for the second.
+  points.set_integer(1, 0x98);
+  OnnxModel model = microsoft(product, {value_info("x", ElementType::kF32, {1, 18})});
+  model.graph.initializers = {
+      {"weights", weights}, {"scales", floats({4}, {0.5, 10, 1, 100})}, {"points", points}};
+  // 8 of (9 - 8) / 2, and (8 - 7) 10 + (9 - 7) 10; 16 of 9 - 8, and none of 9 - 9.
+  EXPECT_EQ(run(model, {floats({1, 18}, std::vector<float>(18, 1))}), "[[34, 16]]");
+  model.graph.nodes[0].attributes["bits"].integer = 5;
+  EXPECT_NE(error_of(model).find("weights of 5 bits are not supported"), std::string::npos);
+  model.graph.nodes[0].attributes["bits"].integer = 8;
+  EXPECT_NE(error_of(model).find("32 bytes of weights for 2 x 18"), std::string::npos);
+}
+
+TEST(OnnxMicrosoft, MeansOfQuantizedNumbersAreRounded) {
+  OnnxNode mean = node("QLinearReduceMean", {"x", "half", "one", "half", "one"}, {"y"});
+  mean.attributes["axes"].integers = {-1};
+  OnnxModel model =
+      microsoft(with_integer(mean, "keepdims", 0), {value_info("x", ElementType::kU8, {2, 2})});
+  model.graph.initializers = {{"half", floats({}, {0.5})},
+                              {"one", Literal::scalar_integer(ElementType::kU8, 1)}};
+  Literal x(Shape(ElementType::kU8, {2, 2}));
+  for (const auto& [i, value] :
+       {std::pair(0, 1), std::pair(1, 2), std::pair(2, 9), std::pair(3, 11)})
+    x.set_integer(i, value);
+  EXPECT_EQ(run(model, {x}), "[1, 10]");
+  model.graph.initializers[0].second = floats({2}, {1, 2});
+  EXPECT_NE(error_of(model).find("of a vector are not supported"), std::string::npos);
+}
+
 TEST(OnnxTrial, TellsWhichNodesCanBeImported) {
   OnnxTrial trial({{"", 18}});
   trial.add_value("x", Type::tensor(ElementType::kF32, {2, 6}));

@@ -141,10 +141,24 @@ namespace {
 
 using RowGroup = std::span<const OnnxRow> (*)();
 constexpr RowGroup kRowGroups[] = {
-    onnx_elementwise_rows, onnx_activation_rows,   onnx_shape_rows,     onnx_reduction_rows,
-    onnx_indexing_rows,    onnx_product_rows,      onnx_pooling_rows,   onnx_normalization_rows,
-    onnx_control_rows,     onnx_quantization_rows, onnx_resize_rows,    onnx_attention_rows,
-    onnx_loss_rows,        onnx_signal_rows,       onnx_recurrent_rows,
+    onnx_elementwise_rows,
+    onnx_activation_rows,
+    onnx_shape_rows,
+    onnx_reduction_rows,
+    onnx_indexing_rows,
+    onnx_product_rows,
+    onnx_pooling_rows,
+    onnx_normalization_rows,
+    onnx_control_rows,
+    onnx_quantization_rows,
+    onnx_resize_rows,
+    onnx_attention_rows,
+    onnx_loss_rows,
+    onnx_signal_rows,
+    onnx_recurrent_rows,
+    onnx_microsoft_rows,
+    onnx_microsoft_attention_rows,
+    onnx_microsoft_quantized_rows,
 };
 
 }  // namespace

@@ -178,10 +178,11 @@ class OnnxScope {
   virtual const Status& failure() const = 0;
   /// Imports the nodes of a graph here, where its inputs are `arguments`; returns its outputs.
   virtual Values import_graph(const OnnxGraph& graph, const Values& arguments, Builder& into) = 0;
-  /// Lowers a node of another op here: functions are written as nodes.
+  /// Lowers a node of another op of ai.onnx here, of the model's version or of `opset`: functions
+  /// are written as nodes.
   virtual Values lower(std::string_view op_type, const Values& inputs,
                        std::map<std::string, OnnxAttribute, std::less<>> attributes, size_t outputs,
-                       Builder& into) = 0;
+                       Builder& into, int64_t opset = 0) = 0;
   /// Forgets what is known of ops that are destroyed.
   virtual void forget() = 0;
 };
@@ -276,6 +277,9 @@ std::span<const OnnxRow> onnx_attention_rows();
 std::span<const OnnxRow> onnx_loss_rows();
 std::span<const OnnxRow> onnx_signal_rows();
 std::span<const OnnxRow> onnx_recurrent_rows();
+std::span<const OnnxRow> onnx_microsoft_rows();
+std::span<const OnnxRow> onnx_microsoft_attention_rows();
+std::span<const OnnxRow> onnx_microsoft_quantized_rows();
 
 /// The row of an op for a version of its domain, or null.
 const OnnxRow* find_onnx_row(std::string_view domain, std::string_view name, int64_t version);

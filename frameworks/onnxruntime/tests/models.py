@@ -14,7 +14,7 @@ import tenon_ort
 DEVICE = os.environ.get("TENON_DEVICE", "cpu")
 TYPES = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.float16): TensorProto.FLOAT16, np.dtype(np.float64): TensorProto.DOUBLE,
          np.dtype(np.int64): TensorProto.INT64, np.dtype(np.int32): TensorProto.INT32, np.dtype(np.uint8): TensorProto.UINT8,
-         np.dtype(np.bool_): TensorProto.BOOL}
+         np.dtype(np.int8): TensorProto.INT8, np.dtype(np.bool_): TensorProto.BOOL}
 
 
 def value(name: str, dims, dtype=np.float32) -> onnx.ValueInfoProto:
@@ -43,7 +43,7 @@ def mixed() -> bytes:
     """Two products with an op between that Tenon lacks, and one beside it."""
     node = helper.make_node
     constants = {"w": random(32, 32, seed=1) / 6, "v": random(32, 32, seed=2) / 6}
-    return model([node("MatMul", ["x", "w"], ["a"]), node("QuickGelu", ["a"], ["b"], name="gelu", domain="com.microsoft"),
+    return model([node("MatMul", ["x", "w"], ["a"]), node("ScaledSiLU", ["a"], ["b"], name="silu", domain="com.microsoft"),
                   node("Tanh", ["a"], ["side"]), node("MatMul", ["b", "v"], ["c"]), node("Add", ["c", "side"], ["y"])],
                  [value("x", [4, 32])], [value("y", [4, 32])], constants, microsoft=True)
 

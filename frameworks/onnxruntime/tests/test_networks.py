@@ -82,9 +82,7 @@ def test_quantised_digits(tmp_path, digits_file, kind, per_channel):
     assert np.mean(got == expected) > 0.9
     assert np.mean(got.argmax(1) == labels) > 0.95 and np.mean(got.argmax(1) == expected.argmax(1)) > 0.98
     report = session.report()
-    # The fused product of the form QOperator is an op of ONNX Runtime's own.
-    left = {"QDQ": [], "QOperator": ["node '', com.microsoft.QGemm of opset 1: the op is not supported"]}[kind]
-    assert report["left"] == left and total(report, "runs") == len(report["groups"]) == 1 + len(left)
+    assert report["left"] == [] and total(report, "runs") == len(report["groups"]) == 1
 
 
 @pytest.mark.skipif(DEVICE != "cpu", reason="it takes minutes elsewhere")

@@ -37,7 +37,7 @@ def test_known_sizes_are_compiled_with_the_session(tmp_path):
 def test_the_rest_runs_on_onnx_runtime(tmp_path):
     report = check(mixed(), tmp_path, [{"x": random(4, 32)}])
     assert report["claimed"] == 3 and len(report["groups"]) == 2 and total(report, "runs") == 2
-    assert report["left"] == ["node 'gelu', com.microsoft.QuickGelu of opset 1: the op is not supported"]
+    assert report["left"] == ["node 'silu', com.microsoft.ScaledSiLU of opset 1: the op is not supported"]
 
 
 @pytest.mark.parametrize("constant_elements", [0, 4096, 10**9])
@@ -46,7 +46,7 @@ def test_constants_of_programs_and_of_devices(tmp_path, constant_elements):
 
 
 def branches(condition_is_known: bool, foreign: bool = False) -> bytes:
-    one = node("QuickGelu", ["a"], ["t"], domain="com.microsoft") if foreign else node("Tanh", ["a"], ["t"])
+    one = node("ScaledSiLU", ["a"], ["t"], domain="com.microsoft") if foreign else node("Tanh", ["a"], ["t"])
     then = helper.make_graph([node("MatMul", ["x", "w"], ["a"]), one], "then", [], [value("t", [4, 32])])
     otherwise = helper.make_graph([node("Sub", ["x", "offset"], ["e"])], "else", [], [value("e", [4, 32])])
     inputs = [value("x", [4, 32])] + ([] if condition_is_known else [value("flag", [], np.bool_)])
@@ -66,7 +66,7 @@ def test_branches(tmp_path):
 def test_branches_with_a_node_that_is_left(tmp_path):
     feeds = [{"x": random(4, 32), "flag": np.array(flag)} for flag in (True, False)]
     report = check(branches(False, foreign=True), tmp_path, feeds)
-    assert any(each.startswith("node 'choice', If of opset 17: ") and "QuickGelu" in each for each in report["left"])
+    assert any(each.startswith("node 'choice', If of opset 17: ") and "ScaledSiLU" in each for each in report["left"])
     assert report["claimed"] >= 2 and total(report, "runs") >= 2  # Within a branch, and behind.
 
 
@@ -157,7 +157,7 @@ def test_memory_that_is_not_aligned(tmp_path):
 
 
 def test_strict_refuses_by_name(tmp_path):
-    with pytest.raises(Exception, match=r"node 'gelu', com\.microsoft\.QuickGelu of opset 1: the op is not supported"):
+    with pytest.raises(Exception, match=r"node 'silu', com\.microsoft\.ScaledSiLU of opset 1: the op is not supported"):
         Session(mixed(), tmp_path, strict=True)
     check(mlp(), tmp_path, [{"x": random(2, 64)}], strict=True)  # The process lives.
 
@@ -289,9 +289,9 @@ def test_random_graphs(tmp_path, seed):
     dice.seed(seed)
     nodes, names = [], ["x"]
     for i in range(20):
-        kind = dice.choice(["Add", "Mul", "Tanh", "Sigmoid", "QuickGelu", "QuickGelu"])
+        kind = dice.choice(["Add", "Mul", "Tanh", "Sigmoid", "ScaledSiLU", "ScaledSiLU"])
         inputs = dice.sample(names[-6:] * 2, 2 if kind in ("Add", "Mul") else 1)
-        nodes.append(node(kind, inputs, [f"v{i}"], domain="com.microsoft" if kind == "QuickGelu" else ""))
+        nodes.append(node(kind, inputs, [f"v{i}"], domain="com.microsoft" if kind == "ScaledSiLU" else ""))
         names.append(f"v{i}")
     data = model(nodes, [value("x", ["N", 80])], [value(name, ["N", 80]) for name in names[-4:]], microsoft=True)
     report = check(data, tmp_path, [{"x": random(n, 80)} for n in (1, 3)], tolerance=1e-4)

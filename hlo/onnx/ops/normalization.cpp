@@ -78,8 +78,10 @@ Values lower_rms_normalization(Ln& n) {
   const I64s axes = all_axes(n.rank_of(x), normal_axis(n.integer("axis", -1), n.rank_of(x)));
   const Value y = n.convert(x, wide);
   const Value mean = n.mean(n.mul(y, y), axes, true);
-  const Value scaled = n.div(y, n.sqrt(n.add(mean, n.real("epsilon", 1e-5))));
-  return {n.mul(n.convert(scaled, type), n.convert(n.in(1), type))};
+  const Value root = n.sqrt(n.add(mean, n.real("epsilon", 1e-5)));
+  // The second result is SimplifiedLayerNormalization's.
+  return {n.mul(n.convert(n.div(y, root), type), n.convert(n.in(1), type)),
+          n.div(n.like(root, 1), root)};
 }
 
 Values lower_instance_normalization(Ln& n) {
@@ -171,6 +173,7 @@ constexpr OnnxRow kNormalizationRows[] = {
     {"LpNormalization", 1, lower_lp_normalization},
     {"MeanVarianceNormalization", 9, lower_mean_variance_normalization},
     {"RMSNormalization", 23, lower_rms_normalization},
+    {"SimplifiedLayerNormalization", 1, lower_rms_normalization},  // ONNX Runtime's.
 };
 
 }  // namespace

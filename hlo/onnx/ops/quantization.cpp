@@ -148,11 +148,13 @@ Values lower_qlinear_conv(Lq& n) {
 constexpr OnnxRow kQuantizationRows[] = {
     {"ConvInteger", 10, lower_conv_integer},
     {"DequantizeLinear", 10, lower_dequantize},
+    {"DequantizeLinear", 1, lower_dequantize, 0, "com.microsoft"},
     {"DynamicQuantizeLinear", 11, lower_dynamic_quantize},
     {"MatMulInteger", 10, lower_matmul_integer},
     {"QLinearConv", 10, lower_qlinear_conv},
     {"QLinearMatMul", 10, lower_qlinear_matmul},
     {"QuantizeLinear", 10, lower_quantize},
+    {"QuantizeLinear", 1, lower_quantize, 0, "com.microsoft"},
 };
 
 }  // namespace

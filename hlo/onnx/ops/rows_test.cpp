@@ -188,7 +188,18 @@ class RandomNodes {
                                              "ngram_counts",
                                              "ngram_indexes",
                                              "pool_int64s",
-                                             "offset_group"};
+                                             "offset_group",
+                                             "N",
+                                             "K",
+                                             "bits",
+                                             "qkv_hidden_sizes",
+                                             "unidirectional",
+                                             "do_rotary",
+                                             "channels_last",
+                                             "opset",
+                                             "activation",
+                                             "local_window_size",
+                                             "interleaved"};
     for (const char* name : kNames) {
       if (below(4) == 0) node.attributes[name] = any_attribute();
     }
