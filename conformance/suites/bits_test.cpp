@@ -179,7 +179,7 @@ int run(const Options& options) {
   progress.clear();
   const int64_t runs = options.count * static_cast<int64_t>(options.devices.size());
   // For example x > x, if it is the only result: about one in ten.
-  if (runs >= 100 && bits->idle() * 4 > runs) {
+  if (runs >= 20 && bits->idle() * 4 > runs) {
     fmt::print("FAIL {} of {} runs of random programs ran nothing on the device\n", bits->idle(),
                runs);
     ++failed;

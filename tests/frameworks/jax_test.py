@@ -18,8 +18,8 @@ JAX = ROOT / "frameworks/jax"
 
 
 def test_version(build: pathlib.Path, python: str, jax: str) -> None:
-    """All tests with another version of JAX, in an environment within the build folder."""
-    folder = build / "jax_versions" / f"{pathlib.Path(python).name}-{jax}"
+    """All tests with another version of JAX, in an environment beside the build folder."""
+    folder = build.with_name(build.name + "-jax-versions") / f"{pathlib.Path(python).name}-{jax}"
     wanted = [jax, jax.replace("jax", "jaxlib"), "numpy", "scipy", "ml_dtypes", "pytest", "pytest-timeout", "setuptools"]
     made = subprocess.run([python, "-m", "venv", folder], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if made.returncode == 0:

@@ -17,9 +17,9 @@ def main() -> int:
     # The template runs a C compiler for each program, and emulates f64 with integers.
     few = ["--without=chlo.polygamma,chlo.zeta,chlo.digamma,chlo.lgamma",
            "--types=pred,u8,s32,f8e4m3fn,bf16,f32"]
-    for options in ([f"--count={20000 if full else 100}", "--devices=cpu"],
-                    [f"--count={2000 if full else 50}", "--devices=gpu-sim"],
-                    [f"--count={500 if full else 25}", "--devices=template", *few]):
+    for options in ([f"--count={20000 if full else 40}", "--devices=cpu"],
+                    [f"--count={2000 if full else 20}", "--devices=gpu-sim"],
+                    [f"--count={500 if full else 10}", "--devices=template", *few]):
         done = subprocess.run([str(build / "conformance/bits_test"), *options], cwd=ROOT,
                               env={**os.environ, "TENON_GPU_SIM_CHECKS": "1"}, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

@@ -417,6 +417,7 @@ int main(int argc, char** argv) {
     size_t every = 1;
     Inputs inputs = Inputs::kAsArguments;
   };
+  const size_t few = full ? 1 : 16;
   const size_t some = full ? 1 : 8;
   const size_t layered = full ? 1 : 4;
   std::vector<OnDevice> devices = {
@@ -425,18 +426,19 @@ int main(int argc, char** argv) {
        layered},
       {"InterpPlugin", on_first(plugin(TENON_INTERP_PLUGIN)), some},
       {"Cpu", on_first(tenon::backend::make_cpu_backend().value())},
-      {"CpuFolded", on_first(tenon::backend::make_cpu_backend().value()), 1, Inputs::kAsWritten},
+      {"CpuFolded", on_first(tenon::backend::make_cpu_backend().value()), layered,
+       Inputs::kAsWritten},
       {"CpuLayers", on_first(within_layers(tenon::backend::make_cpu_backend().value())), layered},
       {"CpuPlugin", on_first(plugin(TENON_CPU_PLUGIN)), some},
       {"GpuSim", on_first(tenon::backend::make_gpu_sim_backend(checked))},
-      {"GpuSimOptimized", on_first(tenon::backend::make_gpu_sim_backend(optimized)), layered},
+      {"GpuSimOptimized", on_first(tenon::backend::make_gpu_sim_backend(optimized)), some},
       {"GpuSimLayers", on_first(within_layers(tenon::backend::make_gpu_sim_backend(unchecked))),
        some},
       {"GpuSimPlugin", on_first(plugin(TENON_GPU_SIM_PLUGIN)), some},
       {"Template", on_first(tenon::backend::make_template_backend())},
-      {"TemplateLayers", on_first(within_layers(tenon::backend::make_template_backend())), some},
-      {"TemplatePlugin", on_first(plugin(TENON_TEMPLATE_PLUGIN)), some},
-      {"TemplateC", on_first(plugin(TENON_TEMPLATE_C_PLUGIN)), some}};
+      {"TemplateLayers", on_first(within_layers(tenon::backend::make_template_backend())), few},
+      {"TemplatePlugin", on_first(plugin(TENON_TEMPLATE_PLUGIN)), few},
+      {"TemplateC", on_first(plugin(TENON_TEMPLATE_C_PLUGIN)), few}};
   if (const char* given = std::getenv("TENON_TEST_PLUGIN"); given != nullptr) {
     const auto backend = tenon::backend::load_plugin(given);
     if (!backend) {
@@ -463,7 +465,7 @@ int main(int argc, char** argv) {
       register_files<RunsRight>("InterpLeast", counted, root, on_interp(legalized("least")));
     }
     for (const size_t seed : {1, 2, 3}) {
-      const std::vector<std::string> files = full || seed == 1 ? *group : every(4, *group, seed);
+      const std::vector<std::string> files = full ? *group : every(seed == 1 ? 2 : 8, *group, seed);
       register_files<RunsRight>("InterpShuffled", files, root, on_interp(shuffled(seed)));
       register_files<RunsRight>("InterpSchedule", files, root, on_interp(scheduled(seed)));
     }

@@ -9,7 +9,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def main() -> int:
-    limit = ["--seconds", "600"] if "--full" in sys.argv else ["--runs", "2000"]
+    limit = ["--seconds", "600"] if "--full" in sys.argv else ["--runs", "500"]
     done = subprocess.run([str(ROOT / "scripts/fuzz"), *limit], cwd=ROOT, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     print(done.stdout)
