@@ -1,6 +1,6 @@
 // The domain com.microsoft: attention as models of language have it.
 //
-// Of ONNX Runtime's documents (docs/ContribOperators.md).
+// ONNX Runtime's documents (docs/ContribOperators.md) define them.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -35,7 +35,7 @@ struct Heads {
   Value query, key, value;
 };
 
-/// What is done to scores before their softmax.
+/// Changes of scores before their softmax.
 struct ScoreForm {
   double scale = 0;  ///< 0: one by the root of the size.
   std::vector<Value> added;

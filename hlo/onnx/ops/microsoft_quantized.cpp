@@ -1,6 +1,6 @@
 // The domain com.microsoft: ops on quantised numbers, and weights of a few bits.
 //
-// Of ONNX Runtime's documents (docs/ContribOperators.md). A quantised number q stands for
+// ONNX Runtime's documents (docs/ContribOperators.md) define them. A quantised number q stands for
 // (q - zero point) * scale.
 #include <cmath>
 
@@ -28,7 +28,7 @@ Value real_of(Lc& n, size_t first) {
   return n.mul(n.convert(wide, ElementType::kF32), scalar_of(n, first + 1));
 }
 
-// Of the type of the input `zero`, or of `otherwise`.
+// The result has the type of the input `zero`, or `otherwise`.
 Value quantized(Lc& n, Value x, size_t scale, size_t zero, ElementType otherwise) {
   const ElementType type = n.has(zero) ? n.type_of(n.in(zero)) : otherwise;
   Value y = n.unary(OpCode::kRoundNearestEven, n.div(x, scalar_of(n, scale)));
