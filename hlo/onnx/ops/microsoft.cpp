@@ -1,6 +1,6 @@
 // The domain com.microsoft: activations, products with what stands around them, normalisations.
 //
-// ONNX Runtime's documents (docs/ContribOperators.md) define these ops; its optimizer and the tools
+// ONNX Runtime's page ContribOperators defines these ops; its optimizer and the tools
 // that quantise or export models write them.
 #include <cmath>
 

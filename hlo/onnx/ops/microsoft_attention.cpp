@@ -1,6 +1,6 @@
 // The domain com.microsoft: attention as models of language have it.
 //
-// ONNX Runtime's documents (docs/ContribOperators.md) define them.
+// ONNX Runtime's page ContribOperators defines them.
 #include <algorithm>
 #include <cmath>
 #include <limits>

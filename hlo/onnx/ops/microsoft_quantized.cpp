@@ -1,6 +1,6 @@
 // The domain com.microsoft: ops on quantised numbers, and weights of a few bits.
 //
-// ONNX Runtime's documents (docs/ContribOperators.md) define them. A quantised number q stands for
+// ONNX Runtime's page ContribOperators defines them. A quantised number q stands for
 // (q - zero point) * scale.
 #include <cmath>
 
