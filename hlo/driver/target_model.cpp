@@ -47,6 +47,7 @@ lower::CostModel cost_model_of(const backend::TargetInfo& target) {
   cost.scans = target.features.scans;
   const bool has_tiles = target.accepts_all || target.features.tiles;
   cost.wide_tiles = has_tiles && target.vector_bytes >= cost.wide_register;
+  cost.float_products = cost.wide_tiles && target.features.fma;
   constexpr int64_t kVectorsInRow = 2;
   if (cost.wide_tiles) cost.panel_bytes = kVectorsInRow * target.vector_bytes;
   // Buffers of a kernel are its inputs and results.

@@ -71,6 +71,9 @@ struct CostModel {
   int64_t wide_register = 32;
   /// Whether `contract` keeps sums in such registers: tiles of convolutions run along features.
   bool wide_tiles = false;
+  /// Whether products of small integers are faster in floats, where those are exact
+  /// (float-products): f32 is multiplied and added at once, integers are not.
+  bool float_products = false;
   /// Bytes of a row of such a tile of several rows: a constant factor of a product is panels of
   /// columns as wide (factor-panels). 0: the target reads none in place.
   int64_t panel_bytes = 0;

@@ -40,6 +40,8 @@ constexpr Pass kPasses[] = {
     {"window-layouts",
      "Gradients of pools are computed with a dimension last along which no window moves.",
      plain<lay_out_windows>},
+    {"float-products", "Products of small integers are computed in floats, where those are exact.",
+     compute_integers_in_floats},
     {"convolution-layouts",
      "Filters end in their outputs, and arrays in their features, of few places or throughout.",
      lay_out_convolutions},
@@ -69,25 +71,12 @@ constexpr Pass kPasses[] = {
 };
 constexpr std::string_view kLoweringPasses[] = {"inline-calls", "decompose", "call-layouts",
                                                 "flatten-fusions", "dce"};
-constexpr std::string_view kOptimizingPasses[] = {"inline-calls",
-                                                  "decompose",
-                                                  "call-layouts",
-                                                  "simplify",
-                                                  "sliding-windows",
-                                                  "window-layouts",
-                                                  "convolution-layouts",
-                                                  "factor-layouts",
-                                                  "constant-fold",
-                                                  "recognize-idioms",
-                                                  "algebraic-simplify",
-                                                  "flatten-fusions",
-                                                  "first-elements",
-                                                  "attention",
-                                                  "fusion",
-                                                  "factor-panels",
-                                                  "split-transposes",
-                                                  "order-updates",
-                                                  "dce"};
+constexpr std::string_view kOptimizingPasses[] = {
+    "inline-calls",    "decompose",        "call-layouts",     "simplify",
+    "sliding-windows", "window-layouts",   "float-products",   "convolution-layouts",
+    "factor-layouts",  "constant-fold",    "recognize-idioms", "algebraic-simplify",
+    "flatten-fusions", "first-elements",   "attention",        "fusion",
+    "factor-panels",   "split-transposes", "order-updates",    "dce"};
 
 }  // namespace
 

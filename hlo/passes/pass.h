@@ -84,6 +84,9 @@ Result<bool> lay_out_windows(Module& module);
 /// that end in few places into one that ends in features, by transposes; with wide tiles all arrays
 /// of many elements, and the ops between them.
 Result<bool> lay_out_convolutions(Module& module, const PassOptions& options = {});
+/// Computes products of integers in floats where these are exact in any order, on targets where
+/// that is faster.
+Result<bool> compute_integers_in_floats(Module& module, const PassOptions& options = {});
 /// Brings constant right factors of products into an order that ends in columns, by transposes,
 /// which constant folding computes. With wide tiles.
 Result<bool> lay_out_factors(Module& module, const PassOptions& options = {});
