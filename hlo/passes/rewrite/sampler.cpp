@@ -135,6 +135,8 @@ class PatternSampler : public Sampler {
     }
     if (pattern.operands.empty()) return {};
     if (pattern.code == OpCode::kScatter && pattern.operands.size() == 3) return scatter();
+    if (pattern.code == OpCode::kConvolution && pattern.operands[1].kind == Pattern::Kind::kOp)
+      return convolution_of_reversed();
     const OpInfo& info = op_info(pattern.code);
     if (info.sample == sample::elementwise || info.sample == sample::clamp ||
         (info.sample == nullptr && info.category == Category::kElementwise)) {
@@ -253,6 +255,39 @@ class PatternSampler : public Sampler {
         b().create(OpCode::kScatter, {variables_[0], variables_[1], variables_[2]},
                    {{AttrKey::scatter_dimension_numbers, numbers}}, {}, std::move(regions));
     return made == nullptr ? Value() : made->result();
+  }
+
+  // The filter is reversed along some places of the window, which may be reversed too.
+  Value convolution_of_reversed() {
+    const size_t spatial = random.one_in(2) ? 1 : 2;
+    const ElementType type = element_type(kTypesInt | kTypesFloat | kTypesComplex);
+    const int64_t features = random.between(1, 3);
+    Dims image = {random.between(1, 2), features}, filter = {features, random.between(1, 3)};
+    ConvDims numbers = {0, 1, {}, 0, 1, {}, 0, 1, {}};
+    BoolsAttr reversal;
+    I64s reversed, strides;
+    for (size_t s = 0; s < spatial; ++s) {
+      const auto axis = static_cast<int64_t>(s) + 2;
+      image.push_back(random.between(4, 5));
+      filter.push_back(random.between(1, 4));
+      if (filter.back() > 1 && random.one_in(2)) reversed.push_back(axis);
+      reversal.values.push_back(random.one_in(2) ? 1 : 0);
+      strides.push_back(random.between(1, 2));
+      for (I64s* const list :
+           {&numbers.input_spatial, &numbers.kernel_spatial, &numbers.output_spatial})
+        list->push_back(axis);
+    }
+    variables_[0] = parameter(Type::tensor(type, image));
+    variables_[1] = parameter(Type::tensor(type, filter));
+    const Value back =
+        b().make(OpCode::kReverse, {variables_[1]}, {{AttrKey::dimensions, reversed}});
+    if (!back) return {};
+    return b().make(OpCode::kConvolution, {variables_[0], back},
+                    {{AttrKey::window_strides, strides},
+                     {AttrKey::window_reversal, reversal},
+                     {AttrKey::dimension_numbers, numbers},
+                     {AttrKey::feature_group_count, IntegerAttr{1, kS64}},
+                     {AttrKey::batch_group_count, IntegerAttr{1, kS64}}});
   }
 
   Value concatenate(const Pattern& pattern) {

@@ -1,6 +1,7 @@
 // Rules of ops that move elements, and of tuples and complex numbers.
 #include <algorithm>
 #include <cstdlib>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -94,6 +95,15 @@ constexpr Condition kPointwise{
       return one && ones(AttrKey::lhs_dilation) && all_are(op.padding_or_zero(spatial).values, 0) &&
              op.integer(AttrKey::feature_group_count, 1) == 1 &&
              op.integer(AttrKey::batch_group_count, 1) == 1;
+    }};
+
+constexpr Condition kReversedWindow{
+    "the reversed dimensions are places of the window, of several elements", [](const Match& m) {
+      const I64s& window = m.root().attr<ConvDims>(AttrKey::dimension_numbers)->kernel_spatial;
+      const I64s& reversed = m.inner().i64s(AttrKey::dimensions);
+      return !reversed.empty() && std::ranges::all_of(reversed, [&](int64_t d) {
+        return contains(window, d) && m.inner().result_type().dims()[static_cast<size_t>(d)] > 1;
+      });
     }};
 
 // Numbers first, first + step, …: the elements of an array, in order.
@@ -288,6 +298,24 @@ Value product_of_pointwise(Builder& b, const Match& match) {
   return product ? b.transpose(product, std::move(permutation)) : Value();
 }
 
+// The convolution goes through those dimensions of the window in the other direction.
+Value reverse_window(Builder& b, const Match& match) {
+  const Instruction& op = match.root();
+  const I64s& window = op.attr<ConvDims>(AttrKey::dimension_numbers)->kernel_spatial;
+  const auto* const before = op.attr<BoolsAttr>(AttrKey::window_reversal);
+  BoolsAttr reversal = before != nullptr ? *before : BoolsAttr{};
+  reversal.values.resize(window.size());
+  for (size_t s = 0; s < window.size(); ++s) {
+    if (contains(match.inner().i64s(AttrKey::dimensions), window[s])) reversal.values[s] ^= 1;
+  }
+  auto made = std::make_unique<Instruction>(
+      OpCode::kConvolution, std::vector<Value>{match.x(), match.variables[1]}, op.result_types());
+  made->mutable_attributes() = op.attributes();
+  made->mutable_attributes().set(AttrKey::window_reversal, std::move(reversal));
+  Instruction* const convolution = b.create(std::move(made));
+  return convolution != nullptr ? convolution->result() : Value();
+}
+
 Value compose_transposes(Builder& b, const Match& match) {
   I64s both;
   for (const int64_t d : match.root().i64s(AttrKey::permutation)) {
@@ -402,6 +430,9 @@ constexpr Rule kRules[] = {
     {.name = "convolution-pointwise", .pattern = "convolution(x, y)", .where = kPointwise,
      .replacement = "transpose(dot_general(slice(x), reshape(y)))", .build = product_of_pointwise,
      .because = "each result is one product of features; sums run over them in the same order"},
+    {.name = "convolution-of-reversed", .pattern = "convolution(x, reverse(y))", .where = kReversedWindow,
+     .replacement = "convolution(x, y)", .build = reverse_window,
+     .because = "the window is reversed in place of y: the same products, added in the same order"},
     {.name = "get-tuple-element-of-tuple", .pattern = "get_tuple_element(tuple(xs...))",
      .replacement = "the element of xs", .build = element_of_tuple, .because = "the tuple has this element"},
     {.name = "real-of-complex", .pattern = "real(complex(x, y))", .replacement = "x",
