@@ -1,5 +1,7 @@
-// Whether constants become panels: the backend is asked.
+// Whether constants become panels, and convolutions products: the backend is asked.
 #include <gtest/gtest.h>
+
+#include <set>
 
 #include "core/backend/interpreter/interpreter.h"
 #include "core/backend/layers/forward.h"
@@ -64,6 +66,38 @@ TEST(Panels, AreMadeWhereTheBackendTakesThem) {
   EXPECT_EQ(plans(small, 64), std::vector<std::string>{"f32[64,64]"});
   EXPECT_EQ(small.asked, 1);
   EXPECT_EQ(plans(shared, 256, false), std::vector<std::string>{"f32[64,256]"});
+}
+
+// The gradients of a convolution of few places are library calls, with the filter as it lies, and
+// one kernel each brings the windows together or apart.
+TEST(ConvolutionProducts, ReachTheBackendAsContractions) {
+  const auto module = import_module(
+      R"(func.func @main(%x: tensor<2x40x4x4xf32>, %g: tensor<2x48x2x2xf32>, %w: tensor<48x40x3x3xf32>) -> (tensor<2x40x4x4xf32>, tensor<48x40x3x3xf32>) {
+  %v = stablehlo.reverse %w, dims = [2, 3] : tensor<48x40x3x3xf32>
+  %a = stablehlo.convolution(%g, %v) dim_numbers = [b, f, 0, 1]x[i, o, 0, 1]->[b, f, 0, 1], window = {pad = [[1, 2], [1, 2]], lhs_dilate = [2, 2]}
+      {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<2x48x2x2xf32>, tensor<48x40x3x3xf32>) -> tensor<2x40x4x4xf32>
+  %b = stablehlo.convolution(%x, %g) dim_numbers = [f, b, 0, 1]x[i, o, 0, 1]->[f, b, 0, 1], window = {pad = [[1, 0], [1, 0]], rhs_dilate = [2, 2]}
+      {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<2x40x4x4xf32>, tensor<2x48x2x2xf32>) -> tensor<48x40x3x3xf32>
+  return %a, %b : tensor<2x40x4x4xf32>, tensor<48x40x3x3xf32>
+})",
+      "t.mlir");
+  ASSERT_TRUE(module) << module.error().to_string();
+  TakesMatrices backend(2);
+  backend::TargetInfo target = backend.devices().value()[0].target;
+  target.vector_bytes = 64;
+  const auto compiled = compile(**module, backend, target, {});
+  ASSERT_TRUE(compiled) << compiled.error().to_string();
+  std::set<std::string> filters;
+  for (const auto& [lowered, plan] : compiled->compiled.plans) filters.insert(plan.plan);
+  EXPECT_EQ(filters, (std::set<std::string>{"f32[48,360]", "f32[8,360]"}));
+  int windows = 0;
+  for (const auto& kernel : compiled->compiled.program.kernels) {
+    EXPECT_EQ(kernel.name.find("convolution"), std::string::npos) << kernel.name;
+    EXPECT_EQ(kernel.name.find("reverse"), std::string::npos) << kernel.name;
+    EXPECT_EQ(kernel.name.find("pad"), std::string::npos) << kernel.name;
+    windows += kernel.name.find("concatenated") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_EQ(windows, 1);
 }
 
 }  // namespace

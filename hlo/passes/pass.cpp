@@ -42,6 +42,9 @@ constexpr Pass kPasses[] = {
      plain<lay_out_windows>},
     {"float-products", "Products of small integers are computed in floats, where those are exact.",
      compute_integers_in_floats},
+    {"convolution-products",
+     "Convolutions of few places, or of few products a result, become products of matrices.",
+     make_convolution_products},
     {"convolution-layouts",
      "Filters end in their outputs, and arrays in their features, of few places or throughout.",
      lay_out_convolutions},
@@ -71,12 +74,27 @@ constexpr Pass kPasses[] = {
 };
 constexpr std::string_view kLoweringPasses[] = {"inline-calls", "decompose", "call-layouts",
                                                 "flatten-fusions", "dce"};
-constexpr std::string_view kOptimizingPasses[] = {
-    "inline-calls",    "decompose",        "call-layouts",     "simplify",
-    "sliding-windows", "window-layouts",   "float-products",   "convolution-layouts",
-    "factor-layouts",  "constant-fold",    "recognize-idioms", "algebraic-simplify",
-    "flatten-fusions", "first-elements",   "attention",        "fusion",
-    "factor-panels",   "split-transposes", "order-updates",    "dce"};
+constexpr std::string_view kOptimizingPasses[] = {"inline-calls",
+                                                  "decompose",
+                                                  "call-layouts",
+                                                  "simplify",
+                                                  "sliding-windows",
+                                                  "window-layouts",
+                                                  "float-products",
+                                                  "convolution-products",
+                                                  "convolution-layouts",
+                                                  "factor-layouts",
+                                                  "constant-fold",
+                                                  "recognize-idioms",
+                                                  "algebraic-simplify",
+                                                  "flatten-fusions",
+                                                  "first-elements",
+                                                  "attention",
+                                                  "fusion",
+                                                  "factor-panels",
+                                                  "split-transposes",
+                                                  "order-updates",
+                                                  "dce"};
 
 }  // namespace
 

@@ -80,6 +80,10 @@ Result<bool> lay_out_calls(Module& module);
 /// Brings the operands of a select_and_scatter whose last dimension windows move along into an
 /// order with another dimension last, and its result back.
 Result<bool> lay_out_windows(Module& module);
+/// Makes convolutions of few places beside a large filter, and those of few products a result (the
+/// gradient by such a filter), products of matrices, for which the large array stays as it lies.
+/// With wide tiles.
+Result<bool> make_convolution_products(Module& module, const PassOptions& options = {});
 /// Brings filters that end in the window into an order that ends in inputs and outputs, and arrays
 /// that end in few places into one that ends in features, by transposes; with wide tiles all arrays
 /// of many elements, and the ops between them.

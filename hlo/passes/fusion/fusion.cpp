@@ -501,7 +501,7 @@ class Fusing {
   }
 
   void take_parts_of(Instruction& concatenate) {
-    constexpr size_t kMostParts = 8;
+    constexpr size_t kMostParts = 16;
     if (concatenate.operand_count() > kMostParts || !has_known_sizes(concatenate)) return;
     auto group = std::make_shared<Group>();
     group->ops = {&concatenate};
@@ -547,7 +547,9 @@ class Fusing {
           std::ranges::all_of(op.uses(), [&](const Use& use) { return within(use.user); });
       if (!alone || !only_moves(op) || op.code() == OpCode::kConcatenate) return;
       group.ops.push_back(&op);
-      if (lower::keeps_order(op)) take_part(*op.operand(0).def, group);
+      // A slice reads no element more than once.
+      if (lower::keeps_order(op) || op.code() == OpCode::kSlice)
+        take_part(*op.operand(0).def, group);
       return;
     }
     if (mine->is_row_fusion || mine->is_closed || mine->product != nullptr ||
