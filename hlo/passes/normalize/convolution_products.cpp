@@ -64,7 +64,7 @@ class ProductOfConvolution {
     const bool is_large = depth * outputs_ >= kLeastLarge && constant_filter() == nullptr;
     if (is_large && rows <= outputs_ && dims_.kernel_output_feature == 0) return of_windows();
     if (is_large && batch_ * product_of(from_) <= features_) return to_windows();
-    if (rows * outputs_ >= kLeastLarge && depth <= outputs_) return of_few_products();
+    if (rows * outputs_ >= kLeastLarge && depth <= 2 * outputs_) return of_few_products(depth);
     return {};
   }
 
@@ -180,10 +180,11 @@ class ProductOfConvolution {
 
   // Few products a result, which lies as the matrix of windows and the outputs, or as outputs and
   // windows: the gradient by a filter, whose window is an array of few places.
-  Value of_few_products() {
+  Value of_few_products(int64_t products) {
     const ProductLoops of = of_result(), rest = without(of, kOutput);
     const bool outputs_first = of.front().role == kOutput;
-    if (!outputs_first && of.back().role != kOutput) return {};
+    // Tiles store results that end in outputs in rows.
+    if (!outputs_first && (of.back().role != kOutput || products > outputs_)) return {};
     const ProductLoops deep = depth();
     const Value windows =
         windows_in(outputs_first ? joined(deep, rest) : joined(rest, deep), kPlace);

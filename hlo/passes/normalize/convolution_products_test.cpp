@@ -115,6 +115,9 @@ TEST(ConvolutionProducts, GradientsByAFilter) {
       becomes_product({"2x3x3x40", "2x3x3x48", "3x3x40x48",
                        "[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]", "pad = [[1, 1], [1, 1]]"}))
       << "of JAX, which ends in features";
+  EXPECT_TRUE(
+      becomes_product({"2x40x6x8", "2x48x6x8", "48x40x3x3", kByFilter, "pad = [[1, 1], [1, 1]]"}))
+      << "twice as many products as outputs";
 }
 
 // The filter is an operand of the product by a view.
@@ -145,13 +148,16 @@ TEST(ConvolutionProducts, OthersStay) {
       << "many places";
   EXPECT_FALSE(becomes_product({"2x48x5x5", "48x40x3x3", "2x40x5x5", kByInput, same}))
       << "many places";
-  EXPECT_FALSE(becomes_product({"2x40x5x5", "2x48x5x5", "48x40x3x3", kByFilter, same}))
+  EXPECT_FALSE(becomes_product({"2x40x7x8", "2x48x7x8", "48x40x3x3", kByFilter, same}))
       << "many products";
   EXPECT_FALSE(becomes_product({"2x8x2x2", "16x8x3x3", "2x16x2x2", kForward, same}))
       << "a small filter";
   EXPECT_FALSE(becomes_product(
       {"2x2x2x40", "3x3x40x48", "2x2x2x48", "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]", same}))
       << "a filter that tiles read where it lies";
+  EXPECT_FALSE(becomes_product(
+      {"2x6x8x40", "2x6x8x48", "3x3x40x48", "[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]", same}))
+      << "rows that tiles store";
   EXPECT_FALSE(becomes_product({"2x40x2x2", "48x20x3x3", "2x48x2x2", kForward, same, "f32", "2"}))
       << "groups";
   EXPECT_FALSE(becomes_product({"2x48x2x2", "48x40x3x3", "2x40x2x2", kByInput, same, "f16"}))
