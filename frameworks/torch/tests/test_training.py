@@ -32,6 +32,26 @@ def test_five_steps(name, compiled):
     assert not tenon_torch.counters.fallbacks and not tenon_torch.counters.graph_breaks
 
 
+@pytest.mark.parametrize("size,kernel,stride,padding,dilation", [
+    (4, 3, 1, 1, 1), (4, 3, 2, 1, 1), (3, 3, 1, 2, 2), (4, 1, 2, 0, 1), (5, 4, 1, 0, 1)])
+def test_gradients_of_convolutions_of_few_places(size, kernel, stride, padding, dilation, compiled):
+    """They are products of matrices on a device with wide tiles (convolution-products)."""
+    x = torch.randn(2, 40, size, size)
+    w = torch.randn(96, 40, kernel, kernel) / 20
+    results = []
+    for wrap in (lambda f: f, compiled):
+        def convolution(x, w):
+            return nn.functional.conv2d(x, w, stride=stride, padding=padding, dilation=dilation)
+
+        own = [each.clone().requires_grad_() for each in (x, w)]
+        y = wrap(convolution)(*own)
+        torch.sin(y.detach()).mul(y).sum().backward()
+        results.append([y.detach(), *(each.grad for each in own)])
+    for left, right in zip(*results):
+        torch.testing.assert_close(left, right, rtol=1e-4, atol=5e-5)
+    assert tenon_torch.counters.programs == 2
+
+
 OPTIMIZERS = {
     "sgd": lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, nesterov=True, weight_decay=1e-2),
     "adam": lambda p: torch.optim.Adam(p, 1e-2, amsgrad=True),
