@@ -342,6 +342,30 @@ Value compose_broadcasts(Builder& b, const Match& match) {
   }
   return b.broadcast_in_dim(match.x(), match.root().result_type().dims(), std::move(both));
 }
+Value broadcast_transposed(Builder& b, const Match& match) {
+  const I64s& permutation = match.root().i64s(AttrKey::permutation);
+  I64s dimensions;
+  for (const int64_t d : match.inner().i64s(AttrKey::broadcast_dimensions)) {
+    dimensions.push_back(std::ranges::find(permutation, d) - permutation.begin());
+  }
+  return b.broadcast_in_dim(match.x(), match.root().result_type().dims(), std::move(dimensions));
+}
+Value broadcast_slice(Builder& b, const Match& match) {
+  const Instruction& op = match.root();
+  const I64s& dimensions = match.inner().i64s(AttrKey::broadcast_dimensions);
+  const Dims& dims = match.x().type().dims();
+  I64s starts(dims.size(), 0), limits(dims.begin(), dims.end()), strides(dims.size(), 1);
+  for (size_t d = 0; d < dims.size(); ++d) {
+    const auto of = static_cast<size_t>(dimensions[d]);
+    if (dims[d] == 1) continue;  // Each of its elements is the one.
+    starts[d] = op.i64s(AttrKey::start_indices)[of];
+    limits[d] = op.i64s(AttrKey::limit_indices)[of];
+    strides[d] = op.i64s(AttrKey::strides)[of];
+  }
+  Value part = match.x();
+  if (!dims.empty()) part = b.slice(part, std::move(starts), std::move(limits), std::move(strides));
+  return b.broadcast_in_dim(part, op.result_type().dims(), dimensions);
+}
 Value compose_slices(Builder& b, const Match& match) {
   const Instruction& op = match.root();
   const I64s& first_start = match.inner().i64s(AttrKey::start_indices);
@@ -401,6 +425,12 @@ constexpr Rule kRules[] = {
     {.name = "broadcast-broadcast", .pattern = "broadcast_in_dim(broadcast_in_dim(x))",
      .replacement = "broadcast_in_dim(x)", .build = compose_broadcasts,
      .because = "maps of dimensions compose"},
+    {.name = "transpose-broadcast", .pattern = "transpose(broadcast_in_dim(x))",
+     .replacement = "broadcast_in_dim(x)", .build = broadcast_transposed,
+     .because = "the elements lie along other dimensions"},
+    {.name = "slice-broadcast", .pattern = "slice(broadcast_in_dim(x))",
+     .replacement = "broadcast_in_dim(slice(x))", .build = broadcast_slice,
+     .because = "the others are not needed"},
     {.name = "slice-whole", .pattern = "slice(x)", .where = kWholeSlice, .replacement = "x",
      .because = "no element is left out"},
     {.name = "slice-slice", .pattern = "slice(slice(x))", .replacement = "slice(x)",
