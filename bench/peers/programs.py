@@ -12,6 +12,7 @@ import numpy as np
 from jax import lax
 from breadth import breadth
 from models import MODELS, attentions, draws, numbers
+from special import special_programs
 
 try:
     import torch
@@ -21,7 +22,7 @@ except ImportError:  # The environment of frameworks/jax has none: PyTorch is le
 
 @dataclasses.dataclass
 class Program:
-    group: str  # breadth, rows, contractions, small, scans, convolutions, ffts, sorts, indexing, linalg, loops, attention, random, models
+    group: str  # breadth, special, rows, contractions, small, scans, convolutions, ffts, sorts, indexing, linalg, loops, attention, random, models
     name: str
     function: Callable
     arguments: list[Any]
@@ -424,4 +425,7 @@ def models() -> list[Program]:
 
 def all_programs() -> list[Program]:
     return (rows() + contractions() + small() + scans() + convolutions() + ffts() + sorts() + indexing() + linalg() + loops()
-            + [Program("breadth", *each) for each in breadth()] + [Program("attention", *each) for each in attentions()] + [Program("random", *each) for each in draws()] + models())
+            + [Program("breadth", *each) for each in breadth()]
+            + [Program("special", name, function, of, x64=wide) for name, function, of, wide in special_programs()]
+            + [Program("attention", *each) for each in attentions()]
+            + [Program("random", *each) for each in draws()] + models())
