@@ -4,9 +4,10 @@
     scripts/math_coefficients.py > core/kernel/math/coefficients.h
 
 The polynomials are Chebyshev fits in 60 digits, whose error is within a small factor of the least
-possible, with coefficients rounded to the format. Each fit is of what remains of a function when
-its first terms, which are exact or known in two parts, are taken off, so that its relative error
-hardly enters the result. Needs mpmath.
+possible, or, where errors count for more in some places than in others, best fits by the exchange
+of Remez under a weight; coefficients are rounded to the format. Each fit is of what remains of a
+function when its first terms, which are exact or known in two parts, are taken off, so that its
+relative error hardly enters the result. Needs mpmath.
 """
 import struct
 
@@ -28,6 +29,55 @@ def text(number, is_float):
     return float(number).hex() + ("F" if is_float else "")
 
 
+def best_fit(function, low, high, degree, weight):
+    """The polynomial whose greatest error times `weight` is least, highest power first, and that error."""
+    count = degree + 2
+    def points(n):
+        return [(low + high) / 2 - (high - low) / 2 * mp.cos(mp.pi * i / (n - 1)) for i in range(n)]
+    grid = points(40 * count)
+    values, weights = [function(x) for x in grid], [weight(x) for x in grid]
+    chosen = [round(i * (len(grid) - 1) / (count - 1)) for i in range(count)]
+    for _ in range(20):
+        rows = [[grid[k]**j for j in range(degree + 1)] + [(-1)**i / weights[k]] for i, k in enumerate(chosen)]
+        solved = mp.lu_solve(mp.matrix(rows), mp.matrix([values[k] for k in chosen]))
+        fit = [solved[degree - j] for j in range(degree + 1)]
+        errors = [(value - mp.polyval(fit, x)) * w for x, value, w in zip(grid, values, weights)]
+        extremes = []  # The greatest error between two changes of its sign.
+        for k, error in enumerate(errors):
+            if not extremes or (error > 0) != (errors[extremes[-1]] > 0):
+                extremes.append(k)
+            elif abs(error) > abs(errors[extremes[-1]]):
+                extremes[-1] = k
+        while len(extremes) > count:
+            extremes.pop(0 if abs(errors[extremes[0]]) < abs(errors[extremes[-1]]) else -1)
+        greatest = max(map(abs, errors))
+        if len(extremes) < count or greatest < 1.01 * min(abs(errors[k]) for k in extremes):
+            break
+        chosen = extremes
+    return fit, greatest
+
+
+ERFC_CENTRE = 3
+
+
+def erfc_argument(t):
+    return ERFC_CENTRE * (1 + t) / (1 - t)
+
+
+def scaled_erfc(t):
+    x = erfc_argument(t)
+    return (x + ERFC_CENTRE) * mp.exp(x**2) * mp.erfc(x)
+
+
+def erfc_variable(x):
+    return (mp.mpf(x) - ERFC_CENTRE) / (mp.mpf(x) + ERFC_CENTRE)
+
+
+def erf_ratio(z):
+    return (mp.erf(mp.sqrt(z)) / mp.sqrt(z) if z > 1e-20 else 2 / mp.sqrt(mp.pi) * (1 - z / 3)) - 1
+
+
+# Name, summary, function, range, degrees of f32 and f64; a pair for the range: of f32, of f64; for best_fit the weight.
 FITS = [
     ("kExp", "(e^r - 1 - r) / r^2 for |r| <= 0.3467", lambda r: (mp.expm1(r) - r) / r**2 if abs(r) > 1e-20 else mp.mpf(1) / 2 + r / 6,
      -0.3467, 0.3467, (5, 10)),
@@ -45,6 +95,11 @@ FITS = [
     ("kAtan", "(atan(t) / t - 1) / t^2 of t^2, for |t| <= 0.25",
      lambda z: (mp.atan(mp.sqrt(z)) / mp.sqrt(z) - 1) / z if z > 1e-20 else -mp.mpf(1) / 3, 0, 0.0626, (4, 10)),
     ("kCbrt", "cube root of m in [1, 8], to one part in 500", mp.cbrt, 1, 8, (4, 4)),
+    ("kErf", "erf(x) / x - 1 of x^2, for |x| <= 0.9 (f64: 1)", erf_ratio, 0, (mp.mpf("0.81"), 1), (5, 11), lambda z: 1 / (1 + erf_ratio(z))),
+    ("kErfFar", "erfc(x)^(1/8) for 0.9 <= x <= 3.95 (f64: 1 to 5.95)", lambda x: mp.root(mp.erfc(x), 8),
+     (mp.mpf("0.9"), 1), (mp.mpf("3.95"), mp.mpf("5.95")), (7, 17), lambda x: 8 * mp.root(mp.erfc(x), 8)**7 / mp.erf(x)),
+    ("kErfc", "(x + 3) e^(x^2) erfc(x) of (x - 3) / (x + 3), for 0 <= x <= 10.1 (f64: 27.3)", scaled_erfc, -1,
+     (erfc_variable(10.1), erfc_variable(27.3)), (9, 22), lambda t: 1 / scaled_erfc(t)),
 ]
 
 
@@ -104,9 +159,12 @@ for is_float in (True, False):
         constant(name, part)
     for name, part in zip(("kTwoThirdsHigh", "kTwoThirdsLow"), parts(mp.mpf(2) / 3, 2, is_float, precision)):
         constant(name, part)
-    for name, summary, function, low, high, degrees in FITS:
-        degree = degrees[0 if is_float else 1]
-        fit, error = mp.chebyfit(function, [low, high], degree + 1, error=True)
+    for name, summary, function, low, high, degrees, *weight in FITS:
+        low, high, degree = (each[0 if is_float else 1] if isinstance(each, tuple) else each for each in (low, high, degrees))
+        if weight:
+            fit, error = best_fit(function, mp.mpf(low), mp.mpf(high), degree, *weight)
+        else:
+            fit, error = mp.chebyfit(function, [low, high], degree + 1, error=True)
         numbers = ",\n      ".join(text(rounded(c, is_float), is_float) for c in fit)
         print(f"  /// {summary}; highest power first, within {mp.nstr(error, 2)}.")
         print(f"  static constexpr std::array<{kind}, {degree + 1}> {name} = {{\n      {numbers}}};")

@@ -223,10 +223,11 @@ bool rounds_twice(KernelEditor& e, Node& node) {  // fma
 
 bool is_shift(OpCode op) { return is_among(op, {OpCode::kShl, OpCode::kShr, OpCode::kSar}); }
 bool keeps_zero_sign(OpCode op) {
-  return is_among(op, {OpCode::kMul, OpCode::kDiv, OpCode::kNeg, OpCode::kMin, OpCode::kMax,
-                       OpCode::kFloor, OpCode::kCeil, OpCode::kRoundEven, OpCode::kRoundAway,
-                       OpCode::kSqrt, OpCode::kRem, OpCode::kSin, OpCode::kTan, OpCode::kTanh,
-                       OpCode::kExpm1, OpCode::kLog1p, OpCode::kCbrt, OpCode::kAtan2});
+  return is_among(
+      op, {OpCode::kMul, OpCode::kDiv, OpCode::kNeg, OpCode::kMin, OpCode::kMax, OpCode::kFloor,
+           OpCode::kCeil, OpCode::kRoundEven, OpCode::kRoundAway, OpCode::kSqrt, OpCode::kRem,
+           OpCode::kSin, OpCode::kTan, OpCode::kTanh, OpCode::kExpm1, OpCode::kLog1p, OpCode::kErf,
+           OpCode::kCbrt, OpCode::kAtan2});
 }
 
 const KernelChange kChanges[] = {

@@ -115,7 +115,7 @@ extern "C" {
 #endif
 
 #define TENON_ABI_MAJOR 1
-#define TENON_ABI_MINOR 5
+#define TENON_ABI_MINOR 6
 
 /* The numbers are those of PJRT_Error_Code. */
 typedef enum TenonCode {
@@ -165,7 +165,9 @@ typedef struct TenonTypeInfo {
   uint64_t converted;
 } TenonTypeInfo;
 
-/* A math function of the kernel IR that the device has, with its maximum error. */
+/* A math function of the kernel IR that the device has, with its maximum error; kernels have no
+ * function that it does not list. "erf" and "erfc" are functions since 1.6: no kernel that an older
+ * plug-in gets has them. */
 typedef struct TenonMathInfo {
   size_t size;
   const char* function; /* "exp" */

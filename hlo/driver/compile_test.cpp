@@ -15,6 +15,7 @@
 #include "core/kernel/text/text.h"
 #include "hlo/driver/host_calls.h"
 #include "hlo/driver/run.h"
+#include "hlo/driver/target_model.h"
 #include "hlo/import/import.h"
 #include "hlo/passes/fusion/fuse.h"
 
@@ -665,6 +666,13 @@ TEST(Driver, MathFunctionsOfTheTargetsOwn) {
   EXPECT_FALSE(has_tanh(1, false));
   EXPECT_FALSE(has_tanh({}, false));
   EXPECT_TRUE(has_tanh(1, true));
+  // One that lacks another function, as a plug-in of an older release, keeps those that it states.
+  target.math = {{"tanh", ElementType::kF32, 0}, {"exp", ElementType::kF32, 1}};
+  const kernel::TargetFeatures features = features_of(target, false);
+  EXPECT_TRUE(features.has_math(kernel::OpCode::kTanh, ElementType::kF32));
+  EXPECT_FALSE(features.has_math(kernel::OpCode::kErf, ElementType::kF32));
+  EXPECT_FALSE(features.has_math(kernel::OpCode::kExp, ElementType::kF32));
+  EXPECT_TRUE(features_of(target, true).has_math(kernel::OpCode::kExp, ElementType::kF32));
 }
 
 // validate detects a buffer that is not aligned as the device requires (B17).

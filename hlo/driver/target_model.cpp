@@ -8,30 +8,38 @@
 namespace tenon::hlo {
 namespace {
 
-// Whether the target has all math functions on all floats that it computes with, each with the bits
-// of the shared expansion: an error of 0.
-bool has_shared_math(const backend::TargetInfo& target) {
+// Leaves `features` the math functions that the target states, if `native_math` allows them or they
+// have the bits of the shared expansions: an error of 0.
+void keep_stated_math(const backend::TargetInfo& target, bool native_math,
+                      kernel::TargetFeatures& features) {
   const auto has = [&](kernel::OpCode op, ElementType type) {
     return std::ranges::any_of(target.math, [&](const backend::MathInfo& math) {
-      return math.ulp == 0 && math.type == type && math.function == kernel::op_name(op);
+      return (native_math || math.ulp == 0) && math.type == type &&
+             math.function == kernel::op_name(op);
     });
   };
+  bool any = false;
   for (int i = 0; i < kernel::kScalarOpCount; ++i) {
     const auto op = static_cast<kernel::OpCode>(i);
     if (!kernel::is_math(op)) continue;
     for (size_t t = 0; t < kElementTypeCount; ++t) {
       const auto type = static_cast<ElementType>(t);
-      if (is_float(type) && target.features.computes(type) && !has(op, type)) return false;
+      if (!is_float(type) || !features.has_math(op, type)) continue;
+      if (has(op, type)) {
+        any = true;
+      } else {
+        features.expanded.insert(op, type);
+      }
     }
   }
-  return true;
+  features.math = any;
 }
 
 }  // namespace
 
 kernel::TargetFeatures features_of(const backend::TargetInfo& target, bool native_math) {
   kernel::TargetFeatures features = backend::features_of(target);
-  features.math = features.math && (native_math || has_shared_math(target));
+  keep_stated_math(target, native_math, features);
   return features;
 }
 

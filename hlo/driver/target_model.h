@@ -15,9 +15,9 @@ namespace tenon::hlo {
 /// defaults.
 lower::CostModel cost_model_of(const backend::TargetInfo& target);
 
-/// The features for which kernels are legalised, unless the target accepts all kernels. Math
-/// functions are among them if `native_math` allows the target's own, or if those give the bits of
-/// the shared expansions.
+/// The features for which kernels are legalised, unless the target accepts all kernels. Of
+/// the math functions that the target states, those are among them that `native_math` allows or
+/// that give the bits of the shared expansions.
 kernel::TargetFeatures features_of(const backend::TargetInfo& target, bool native_math);
 
 /// Sets the tuning parameters that the vendor states (the last entry for a name wins), except those

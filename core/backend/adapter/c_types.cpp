@@ -1,5 +1,7 @@
 #include "core/backend/adapter/c_types.h"
 
+#include <algorithm>
+
 #include "core/kernel/ir/ops.h"
 
 namespace tenon::backend {
@@ -117,6 +119,23 @@ Status read_math(const TenonMathInfo& info, TargetInfo& target) {
   return {};
 }
 
+// The functions that the target does not list are expanded: those that a release after the
+// plug-in's added, too.
+void read_functions(TargetInfo& target) {
+  target.features.math = !target.math.empty();
+  for (int i = 0; i < kernel::kScalarOpCount; ++i) {
+    const auto op = static_cast<kernel::OpCode>(i);
+    if (!kernel::is_math(op)) continue;
+    for (size_t t = 0; t < kElementTypeCount; ++t) {
+      const auto type = static_cast<ElementType>(t);
+      const bool listed = std::ranges::any_of(target.math, [&](const MathInfo& math) {
+        return math.type == type && math.function == kernel::op_name(op);
+      });
+      if (is_float(type) && !listed) target.features.expanded.insert(op, type);
+    }
+  }
+}
+
 Status read_space(const TenonSpaceInfo& info, TargetInfo& target) {
   const auto kind = member_or(info, &TenonSpaceInfo::kind, TENON_SPACE_DEVICE);
   SpaceInfo space;
@@ -155,7 +174,7 @@ Result<TargetInfo> target_of(const Info& info) {
   target.features.private_memory = (forms & TENON_FORM_PRIVATE_MEMORY) != 0;
   target.features.dimensions = (forms & TENON_FORM_DIMENSIONS) != 0;
   target.accepts_all = (forms & TENON_FORM_AS_WRITTEN) != 0;
-  target.features.math = !target.math.empty();
+  read_functions(target);
   // 0 means the default if the default is not 0.
   const auto number = [&](auto Info::* member, auto TargetInfo::* to) {
     const auto value = member_or(info, member, {});

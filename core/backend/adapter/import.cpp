@@ -27,6 +27,51 @@ class KernelHandles {
   std::vector<const TenonKernel*> pointers_;
 };
 
+// The math functions that releases after a plug-in's added to the kernel IR.
+kernel::MathFunctions functions_after(uint32_t abi_minor) {
+  kernel::MathFunctions functions;
+  constexpr uint32_t kErfSince = 6;
+  if (abi_minor >= kErfSince) return functions;
+  for (const kernel::OpCode op : {kernel::OpCode::kErf, kernel::OpCode::kErfc}) {
+    for (size_t t = 0; t < kElementTypeCount; ++t) {
+      functions.insert(op, static_cast<ElementType>(t));
+    }
+  }
+  return functions;
+}
+
+// The kernels of a call in the operations that a plug-in of an older release knows: a target that
+// takes kernels as they are written gets even those that it does not list.
+class KnownKernels {
+ public:
+  KnownKernels(Kernels kernels, uint32_t abi_minor) : list_(kernels.begin(), kernels.end()) {
+    if (abi_minor >= TENON_ABI_MINOR) return;
+    const kernel::MathFunctions unknown = functions_after(abi_minor);
+    for (const kernel::Kernel*& each : list_) {
+      const bool has_any = std::ranges::any_of(each->nodes, [&](const kernel::Node& n) {
+        return kernel::is_scalar_op(n.op) && unknown.contains(n.op, n.type);
+      });
+      if (has_any) each = &made_.emplace_back(kernel::without(*each, unknown));
+    }
+  }
+  Kernels list() const { return list_; }
+
+ private:
+  std::vector<const kernel::Kernel*> list_;
+  std::deque<kernel::Kernel> made_;
+};
+
+// The segment with such kernels, if it had others.
+std::optional<program::Program> segment_for(const program::Program& segment, uint32_t abi_minor) {
+  if (abi_minor >= TENON_ABI_MINOR) return {};
+  std::vector<const kernel::Kernel*> kernels;
+  for (const kernel::Kernel& each : segment.kernels) kernels.push_back(&each);
+  const KnownKernels known(kernels, abi_minor);
+  program::Program made = segment;
+  for (size_t i = 0; i < kernels.size(); ++i) made.kernels[i] = *known.list()[i];
+  return made;
+}
+
 // Calls a function of the table, of the given name, with an error sink as the last argument.
 template <class Function, class... Args>
 Status call(const char* name, Function function, Args... args) {
@@ -410,7 +455,8 @@ class PluginBackend final : public Backend {
     const auto compile = member_or(table_, &TenonBackend::compile_segment, {});
     if (compile == nullptr) return Backend::compile_segment(target, segment);
     const CTarget c_target(target);
-    const TenonSegment c_segment{&segment};
+    const std::optional<program::Program> older = segment_for(segment, table_.abi_minor);
+    const TenonSegment c_segment{older ? &*older : &segment};
     SinkText binary;
     SinkText text;
     TenonSegmentArgs args{};
@@ -428,7 +474,8 @@ class PluginBackend final : public Backend {
   // The answer of a function of the table that takes TenonCompileArgs.
   Result<Compiled> compile_by(const char* name, TenonCode (*function)(const TenonCompileArgs* args),
                               const TargetInfo& target, Kernels kernels) {
-    const KernelHandles handles(kernels);
+    const KnownKernels known(kernels, table_.abi_minor);
+    const KernelHandles handles(known.list());
     const CTarget c_target(target);
     Collected<Declined> declines;
     SinkText binary;

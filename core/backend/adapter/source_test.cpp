@@ -11,6 +11,7 @@
 #include "core/backend/testing/backend_test_util.h"
 #include "core/backend/testing/table_in_c.h"
 #include "core/kernel/render/render.h"
+#include "core/kernel/text/text.h"
 
 namespace tenon::backend {
 namespace {
@@ -90,6 +91,37 @@ TEST_F(TableInC, HasTheSourceThatTheHostRenders) {
     const auto source = import_backend(&table_).value()->source(target_, kernels_);
     ASSERT_TRUE(source) << source.error().to_string();
     EXPECT_NE(source->find("void k(__global const float"), std::string::npos) << *source;
+  }
+}
+
+// A plug-in of version 1.5 does not know erf: a kernel with it has the operations of its expansion.
+TEST_F(TableInC, HasNoFunctionOfALaterRelease) {
+  const kernel::Kernel kernel =
+      kernel::parse(R"(kernel @k(%x: in f32[4], %h: inout f16[4]) index s32 grid() {
+  lanes(%i: 4) {
+    %v = load %x[%i] : f32
+    %w = erf %v : f32
+    %t = tanh %w : f32
+    %n = convert %t : f32 -> f16
+    %e = erfc %n : f16
+    store %e, %h[%i] : f16
+  }
+}
+)",
+                    "k")
+          .value();
+  const kernel::Kernel* kernels[] = {&kernel};
+  table_.source = [](const TenonCompileArgs* args) {
+    host_services()->print(args->kernels[0], args->binary);
+    return TENON_OK;
+  };
+  for (const uint32_t minor : {5U, uint32_t{TENON_ABI_MINOR}}) {
+    table_.abi_minor = minor;
+    const std::string text = import_backend(&table_).value()->source(target_, kernels).value();
+    EXPECT_EQ(text.find("= erf ") != std::string::npos, minor > 5) << text;
+    EXPECT_EQ(text.find("= erfc ") != std::string::npos, minor > 5) << text;
+    EXPECT_NE(text.find("= tanh "), std::string::npos) << text;
+    EXPECT_TRUE(kernel::parse(text, "k")) << text;
   }
 }
 

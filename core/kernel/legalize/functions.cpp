@@ -16,7 +16,7 @@ class FunctionExpander : public Rewriter {
 
  private:
   void node(const Node& n) override {
-    if (is_scalar_op(n.op) && is_math(n.op) && !(features_.math && features_.computes(n.type))) {
+    if (is_scalar_op(n.op) && is_math(n.op) && !features_.has_math(n.op, n.type)) {
       return set(n.results[0], math(n));
     }
     if (n.op == OpCode::kFma && !features_.fma) {

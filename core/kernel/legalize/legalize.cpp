@@ -62,7 +62,10 @@ std::string reason(const Kernel& kernel, const Node& n, const TargetFeatures& fe
     default:
       break;
   }
-  if (is_scalar_op(n.op) && is_math(n.op) && !features.math) return "math functions are not there";
+  if (is_scalar_op(n.op) && is_math(n.op) && !features.has_math(n.op, n.type)) {
+    return features.math ? fmt::format("{} of {} is not there", op_name(n.op), name_of(n.type))
+                         : "math functions are not there";
+  }
   if (n.op == OpCode::kFma && !features.fma) return "fma is not there";
   for (const std::vector<ValueId>* values : {&n.operands, &n.results}) {
     for (const ValueId value : *values) {

@@ -10,6 +10,7 @@
 
 #include "core/base/status.h"
 #include "core/kernel/ir/kernel.h"
+#include "core/kernel/ir/ops.h"
 
 namespace tenon::kernel {
 
@@ -27,6 +28,19 @@ class ElementTypes {
   std::bitset<kElementTypeCount> bits_;
 };
 
+/// A set of math functions, each on some float types.
+class MathFunctions {
+ public:
+  void insert(OpCode op, ElementType type) { bits_.set(at(op, type)); }
+  bool contains(OpCode op, ElementType type) const { return bits_.test(at(op, type)); }
+
+ private:
+  static size_t at(OpCode op, ElementType type) {
+    return static_cast<size_t>(op) * kElementTypeCount + static_cast<size_t>(type);
+  }
+  std::bitset<kScalarOpCount * kElementTypeCount> bits_;
+};
+
 /// The types, operations and statements that a target supports: kernels are legalised for these.
 struct TargetFeatures {
   /// Types whose operations it supports. pred is always supported, as are loads and stores of s8,
@@ -36,7 +50,8 @@ struct TargetFeatures {
   /// kept, though it need not compute in them: f16, bf16. A pattern in u16 is bitcast to and from
   /// the type, which no other operation has.
   ElementTypes converted;
-  bool math = false;  ///< exp and the other functions, on the supported float types.
+  bool math = false;       ///< exp and the other functions, on the supported float types, …
+  MathFunctions expanded;  ///< … apart from these, which it lacks.
   bool fma = true;
   bool tiles = false;
   bool scans = false;
@@ -49,6 +64,9 @@ struct TargetFeatures {
 
   bool computes(ElementType type) const { return is_pred(type) || computed.contains(type); }
 
+  bool has_math(OpCode op, ElementType type) const {
+    return math && computes(type) && !expanded.contains(op, type);
+  }
   bool has_atomics(ElementType type) const { return computes(type) && atomics.contains(type); }
 
   /// Only f32 and 32-bit integers.
@@ -70,6 +88,10 @@ struct TargetFeatures {
 /// kernels that docs/kernel-ir.md lists as impossible to legalise, among them those with scratch
 /// memory if the target has none.
 Result<Kernel> legalize(const Kernel& kernel, const TargetFeatures& features);
+
+/// The kernel with `functions` expanded, and everything else as it is: for a target that takes
+/// kernels as they are written, but does not know these.
+Kernel without(const Kernel& kernel, const MathFunctions& functions);
 
 /// OK, or an error that names the first operation or statement that `features` lacks.
 Status check_legal(const Kernel& kernel, const TargetFeatures& features);

@@ -360,5 +360,15 @@ TEST(Legalize, MathFunctions) {
   }
 }
 
+// A target with math functions that lacks some keeps the others.
+TEST(Legalize, MathFunctionsThatTheTargetLacks) {
+  TargetFeatures features = TargetFeatures::parse("f16,f64,s64,u64,fma,math").value();
+  features.expanded.insert(OpCode::kErf, kF32);
+  features.expanded.insert(OpCode::kErf, kF16);
+  EXPECT_FALSE(features.has_math(OpCode::kErf, kF16));
+  EXPECT_TRUE(features.has_math(OpCode::kErf, kF64));
+  for (const ElementType type : {kF16, kF32, kF64}) check_op(OpCode::kErf, type, {}, features, 100);
+}
+
 }  // namespace
 }  // namespace tenon::kernel

@@ -169,7 +169,8 @@ class FloatWidener : public Rewriter {
       return (is_narrow(type) && later(n.type)) || (is_narrow(n.type) && later(type));
     }
     if (!is_narrow(type)) return false;
-    return (n.op == OpCode::kFma && !features_.fma) || (is_math(n.op) && !features_.math);
+    return (n.op == OpCode::kFma && !features_.fma) ||
+           (is_math(n.op) && !features_.has_math(n.op, type));
   }
 
   void node(const Node& n) override {

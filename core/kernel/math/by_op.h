@@ -28,6 +28,10 @@ R apply(OpCode code, R x, R y) {
       return tanh(x);
     case OpCode::kLogistic:
       return logistic(x);
+    case OpCode::kErf:
+      return erf(x);
+    case OpCode::kErfc:
+      return erfc(x);
     case OpCode::kCbrt:
       return cbrt(x);
     case OpCode::kRsqrt:

@@ -55,6 +55,22 @@ struct Coefficients<float> {
   static constexpr std::array<float, 5> kCbrt = {-0x1.2e38740000000p-12F, 0x1.ca0ace0000000p-8F,
                                                  -0x1.166aa60000000p-4F, 0x1.a612e60000000p-2F,
                                                  0x1.4ecb7e0000000p-1F};
+  /// erf(x) / x - 1 of x^2, for |x| <= 0.9 (f64: 1); highest power first, within 1.2e-8.
+  static constexpr std::array<float, 6> kErf = {-0x1.3f4f260000000p-11F, 0x1.4876b80000000p-8F,
+                                                -0x1.b6bee00000000p-6F,  0x1.ce1dd20000000p-4F,
+                                                -0x1.8126fa0000000p-2F,  0x1.06eba60000000p-3F};
+  /// erfc(x)^(1/8) for 0.9 <= x <= 3.95 (f64: 1 to 5.95); highest power first, within 5.9e-9.
+  static constexpr std::array<float, 8> kErfFar = {0x1.4b68ec0000000p-16F,  -0x1.7fc9d00000000p-14F,
+                                                   -0x1.43d0f20000000p-10F, 0x1.37393a0000000p-7F,
+                                                   -0x1.7b57500000000p-8F,  -0x1.117c980000000p-4F,
+                                                   -0x1.2363980000000p-3F,  0x1.000edc0000000p+0F};
+  /// (x + 3) e^(x^2) erfc(x) of (x - 3) / (x + 3), for 0 <= x <= 10.1 (f64: 27.3); highest power
+  /// first, within 2.0e-9.
+  static constexpr std::array<float, 10> kErfc = {-0x1.55c9380000000p-12F, -0x1.fbe6b60000000p-12F,
+                                                  0x1.93b5dc0000000p-9F,   -0x1.4157540000000p-10F,
+                                                  -0x1.b7bd640000000p-6F,  0x1.e997340000000p-4F,
+                                                  -0x1.3dead00000000p-2F,  0x1.2e32680000000p-1F,
+                                                  -0x1.c44c480000000p-1F,  0x1.12f21e0000000p+0F};
 };
 
 template <>
@@ -110,6 +126,27 @@ struct Coefficients<double> {
   static constexpr std::array<double, 5> kCbrt = {-0x1.2e387317adddep-12, 0x1.ca0ace5bab84ep-8,
                                                   -0x1.166aa5a8ad33cp-4, 0x1.a612e6bf7887cp-2,
                                                   0x1.4ecb7ee28e2bbp-1};
+  /// erf(x) / x - 1 of x^2, for |x| <= 0.9 (f64: 1); highest power first, within 7.3e-18.
+  static constexpr std::array<double, 12> kErf = {
+      -0x1.abae063d1041bp-31, 0x1.d71b0940ad00ap-27, -0x1.5c0728f181451p-23, 0x1.b97fd4bd20fd9p-20,
+      -0x1.f4ca4d981ac34p-17, 0x1.f9a2baad16bf9p-14, -0x1.c02db03e1627ap-11, 0x1.565bccf92d77dp-8,
+      -0x1.b82ce311faac3p-6,  0x1.ce2f21a040d1ep-4,  -0x1.812746b0379bdp-2,  0x1.06eba8214db68p-3};
+  /// erfc(x)^(1/8) for 0.9 <= x <= 3.95 (f64: 1 to 5.95); highest power first, within 2.6e-17.
+  static constexpr std::array<double, 18> kErfFar = {
+      -0x1.ac4c542e0dd6ap-42, 0x1.2b82a5e704db9p-36, -0x1.8a10c07a2fc79p-32, 0x1.42254d7d1d602p-28,
+      -0x1.691d67f345f63p-25, 0x1.1e64a6e2a911fp-22, -0x1.3f048087b4adap-20, 0x1.e4c0b43e29d63p-19,
+      -0x1.e27ffde9a2edfp-18, 0x1.01f8320185ebep-18, 0x1.6309313a51205p-14,  -0x1.0f67aca0494f4p-11,
+      0x1.a0fd60a5435d8p-13,  0x1.aef77f83a1258p-8,  -0x1.10b3efe75784dp-9,  -0x1.1d3836fe081dap-4,
+      -0x1.20dd10750cf0cp-3,  0x1.fffffd6e0a99ep-1};
+  /// (x + 3) e^(x^2) erfc(x) of (x - 3) / (x + 3), for 0 <= x <= 10.1 (f64: 27.3); highest power
+  /// first, within 6.7e-18.
+  static constexpr std::array<double, 23> kErfc = {
+      -0x1.8434e34ed1782p-30, -0x1.9d15998ec2d69p-28, 0x1.07539658ad0c9p-29,  0x1.97f36058d53f9p-25,
+      0x1.5d92ca80c0525p-25,  -0x1.f06f5cb2fb950p-23, -0x1.b06d85d08650cp-22, 0x1.0bd6089a25052p-20,
+      0x1.72bfde63030b6p-19,  -0x1.3eb0d3ffb545ep-18, -0x1.25168de44151ap-16, 0x1.fdfec1b6d673dp-16,
+      0x1.c324f94af44d6p-14,  -0x1.2238fbc3bf902p-12, -0x1.1f78e02ff8e91p-11, 0x1.8dae3a1f4b106p-9,
+      -0x1.3dd3e71bfe644p-10, -0x1.b78993d6a17e1p-6,  0x1.e995f11b19101p-4,   -0x1.3deb21415dd41p-2,
+      0x1.2e326945de2a5p-1,   -0x1.c44c471baa375p-1,  0x1.12f21ddd9f5e2p+0};
 };
 
 /// 2 / pi in words of 32 bits, the first after the point.

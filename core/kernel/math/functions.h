@@ -189,6 +189,49 @@ R tanh(R x) {
   return with_sign(select(a < F(0.625), near, far), x);
 }
 
+// --- The error function and its complement
+
+/// Far from zero the difference 1 - erfc(x) needs erfc to few bits, so that the eighth power of a
+/// polynomial does.
+template <class R>
+R erf(R x) {
+  using F = Format<R>;
+  using K = Constants<R>;
+  constexpr F kNear = sizeof(F) == 4 ? F(0.9) : F(1);
+  constexpr F kOne = sizeof(F) == 4 ? F(3.95) : F(5.95);  // Beyond, the result is 1.
+  const R a = abs(x);
+  const R near = fma(polynomial(x * x, K::kErf), a, a);
+  const R root = polynomial(select(a > kOne, like(x, kOne), a), K::kErfFar);
+  const R square = root * root;
+  const R fourth = square * square;
+  const R far = like(x, 1) - fourth * fourth;
+  return with_sign(select(a > kNear, far, near), x);
+}
+
+/// e^(-x^2) times a rational function, the form of Shepherd and Laframboise (1981), for x >= 0.
+template <class R>
+R erfc(R x) {
+  using F = Format<R>;
+  using K = Constants<R>;
+  constexpr F kZero = sizeof(F) == 4 ? F(10.1) : F(27.3);  // Beyond, the result is 0.
+  constexpr F kCentre = 3;
+  const R whole = abs(x);
+  const R a = select(whole > kZero, like(x, kZero), whole);
+  // t = (a - 3) / (a + 3), with what the rounding of both sums took away.
+  const R inverse = like(x, 1) / (a + kCentre);
+  const R quotient = (a - kCentre) * inverse;
+  const R rest = fma(-quotient, a, fma(quotient + F(1), like(x, -kCentre), a));
+  const R t = fma(inverse, rest, quotient);
+  const R factor = inverse * polynomial(t, K::kErfc);
+  // The square in two parts: the exponential would multiply its error by its size.
+  const R square = a * a;
+  const R square_low = fma(a, a, -square);
+  const ExpReduction<R> reduced = reduce_exp(-square);
+  const R far =
+      scaled(fma(factor, expm1_near_zero(reduced.r - square_low), factor), reduced.n.integer);
+  return select(x < F(0), like(x, 2) - far, far);
+}
+
 // --- Logarithms
 
 /// log(1 + f) + exponent log 2 + tail, where split() gave 1 + f.

@@ -406,6 +406,10 @@ constexpr ScalarFunctions elementary() {
   return {nullptr, unary<double, f>, unary<Float128, g>, unary_complex<h>, unary_f64<g>};
 }
 template <double (*f)(double), Float128 (*g)(Float128)>
+constexpr ScalarFunctions elementary_real() {
+  return {nullptr, unary<double, f>, unary<Float128, g>, nullptr, unary_f64<g>};
+}
+template <double (*f)(double), Float128 (*g)(Float128)>
 constexpr ScalarFunctions rounding() {
   return {nullptr, unary<double, f>, unary<Float128, g>, nullptr, nullptr};
 }
@@ -438,6 +442,8 @@ constinit const ScalarFunctions count_leading_zeros = {unary_integer<int_clz>};
 constinit const ScalarFunctions divide = {binary_integer<int_div>, binary<double, div<double>>,
                                           binary<Float128, div<Float128>>,
                                           binary_complex<cplx::div>, nullptr};
+constinit const ScalarFunctions erf = elementary_real<real::erf, real::erf>();
+constinit const ScalarFunctions erfc = elementary_real<real::erfc, real::erfc>();
 constinit const ScalarFunctions exponential = elementary<real::exp, real::exp, cplx::exp>();
 constinit const ScalarFunctions exponential_minus_one =
     elementary<real::expm1, real::expm1, cplx::expm1>();

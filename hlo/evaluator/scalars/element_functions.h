@@ -36,11 +36,11 @@ struct ScalarFunctions {
 namespace scalar {
 // NOLINTBEGIN(readability-identifier-naming): the ops' names
 extern const ScalarFunctions abs, add, atan2, bit_and, bit_or, bit_xor, cbrt, ceil, compare,
-    complex, convert, cosine, count_leading_zeros, divide, exponential, exponential_minus_one,
-    floor, imag, is_finite, log, log_plus_one, logistic, maximum, minimum, mulhi, multiply, negate,
-    not_, popcnt, power, real, reduce_precision, remainder, round_nearest_afz, round_nearest_even,
-    rsqrt, select, shift_left, shift_right_arithmetic, shift_right_logical, sign, sine, sqrt,
-    subtract, tan, tanh;
+    complex, convert, cosine, count_leading_zeros, divide, erf, erfc, exponential,
+    exponential_minus_one, floor, imag, is_finite, log, log_plus_one, logistic, maximum, minimum,
+    mulhi, multiply, negate, not_, popcnt, power, real, reduce_precision, remainder,
+    round_nearest_afz, round_nearest_even, rsqrt, select, shift_left, shift_right_arithmetic,
+    shift_right_logical, sign, sine, sqrt, subtract, tan, tanh;
 // NOLINTEND(readability-identifier-naming)
 }  // namespace scalar
 

@@ -101,6 +101,11 @@ inline bool isinf(Float128 x) { return real::fabs(x) == static_cast<Float128>(HU
 inline bool signbit(double x) { return std::signbit(x); }
 inline bool signbit(Float128 x) { return real::copysign(static_cast<Float128>(1), x) < 0; }
 
+inline double erf(double x) { return std::erf(x); }
+inline Float128 erf(Float128 x) { return ::erff128(x); }
+inline double erfc(double x) { return std::erfc(x); }
+inline Float128 erfc(Float128 x) { return ::erfcf128(x); }
+
 template <class R>
 R logistic(R x) {
   // Uses the form whose exponential cannot overflow.

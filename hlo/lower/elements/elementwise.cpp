@@ -253,6 +253,8 @@ constinit const ElementRule convert = {.numbers = convert_numbers,
 constinit const ElementRule cosine = {.operation = K::kCos, .complex = complex_rules::cosine};
 constinit const ElementRule count_leading_zeros = {.operation = K::kClz};
 constinit const ElementRule divide = {.operation = K::kDiv, .complex = complex_rules::divide};
+constinit const ElementRule erf = {.operation = K::kErf};
+constinit const ElementRule erfc = {.operation = K::kErfc};
 constinit const ElementRule exponential = {.operation = K::kExp,
                                            .complex = complex_rules::exponential};
 constinit const ElementRule exponential_minus_one = {

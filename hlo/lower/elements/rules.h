@@ -34,12 +34,13 @@ namespace emit {
 extern const ElementRule abs, add, atan2, bit_and, bit_or, bit_xor, bitcast_convert,
     broadcast_in_dim, case_op, cbrt, ceil, clamp, compare, complex, concatenate, constant, convert,
     convolution, cosine, count_leading_zeros, divide, dot_general, dynamic_slice,
-    dynamic_update_slice, exponential, exponential_minus_one, floor, fusion, gather, if_op, imag,
-    iota, is_finite, log, log_plus_one, logistic, map, maximum, minimum, mulhi, multiply, negate,
-    not_, optimization_barrier, pad, popcnt, power, real, reduce, reduce_precision, reduce_window,
-    remainder, reshape, reverse, rng_bit_generator, round_nearest_afz, round_nearest_even, rsqrt,
-    select, select_and_scatter, shift_left, shift_right_arithmetic, shift_right_logical, sign, sine,
-    slice, sqrt, subtract, tan, tanh, transpose, while_op;
+    dynamic_update_slice, erf, erfc, exponential, exponential_minus_one, floor, fusion, gather,
+    if_op, imag, iota, is_finite, log, log_plus_one, logistic, map, maximum, minimum, mulhi,
+    multiply, negate, not_, optimization_barrier, pad, popcnt, power, real, reduce,
+    reduce_precision, reduce_window, remainder, reshape, reverse, rng_bit_generator,
+    round_nearest_afz, round_nearest_even, rsqrt, select, select_and_scatter, shift_left,
+    shift_right_arithmetic, shift_right_logical, sign, sine, slice, sqrt, subtract, tan, tanh,
+    transpose, while_op;
 // NOLINTEND(readability-identifier-naming)
 }  // namespace emit
 
