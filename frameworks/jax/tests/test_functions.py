@@ -1,5 +1,6 @@
 """Functions of JAX: jit, grad, vmap and control flow, against numpy."""
 
+import math
 import os
 
 import jax
@@ -71,6 +72,22 @@ def test_vmap():
     b = np.arange(40, dtype=np.float32).reshape(2, 4, 5)
     np.testing.assert_array_equal(jax.vmap(jnp.dot)(a, b), a @ b)
     np.testing.assert_array_equal(jax.jit(jax.vmap(lambda x: x[::-1], in_axes=1, out_axes=1))(a), a[::-1])
+
+
+# erfc reaches the compiler as a function: expanded in StableHLO ops it would be two forms for each element.
+def test_erfc():
+    x = np.concatenate([np.linspace(-6, 10, 1001), [-0.0, np.inf, -np.inf, np.nan]])
+    function = jax.jit(lambda x: (lax.erf(x), lax.erfc(x)))
+    assert 'stablehlo.composite "chlo.erfc"' in function.lower(x.astype(np.float32)).as_text()
+    for dtype, tolerance in ((np.float32, 1e-6), (np.float64, 3e-15)):
+        with jax.enable_x64(dtype == np.float64):
+            near, far = function(x.astype(dtype))
+            assert near.dtype == far.dtype == dtype
+            values, least = x.astype(dtype).astype(float), float(np.finfo(dtype).smallest_subnormal)
+            np.testing.assert_allclose(near, [math.erf(each) for each in values], rtol=tolerance, atol=2 * least)
+            np.testing.assert_allclose(far, [math.erfc(each) for each in values], rtol=tolerance, atol=2 * least)
+    slope = jax.vmap(jax.grad(lax.erfc))(np.float32([0.5, -2]))
+    np.testing.assert_allclose(slope, [-2 / math.sqrt(math.pi) * math.exp(-each * each) for each in (0.5, -2)], rtol=1e-6)
 
 
 def test_while_loop():

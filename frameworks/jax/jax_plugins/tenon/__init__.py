@@ -169,6 +169,23 @@ def _register_lowerings() -> None:
     from jax._src.lax import ann
 
     mlir.register_lowering(ann.approx_top_k_p, _top_k, platform=PLATFORM)
+    _keep_erfc()
+
+
+def _keep_erfc() -> None:
+    """Lowers erfc to a composite of its name. As chlo.erfc, PJRT's serializer would expand it in StableHLO ops."""
+    import functools
+
+    from jax import lax
+    from jax._src.interpreters import mlir
+    from jax._src.lax import lax as internal
+    from jax._src.lax import special
+    from jax._src.lib.mlir.dialects import chlo
+
+    expanded = internal.standard_unop(internal._float, "tenon_erfc")
+    mlir.register_lowering(expanded, functools.partial(internal._nary_lower_hlo, chlo.erfc))
+    kept = lax.composite(expanded.bind, name="chlo.erfc")
+    mlir.register_lowering(special.erfc_p, mlir.lower_fun(kept, multiple_results=False), platform=PLATFORM)
 
 
 def _top_k(ctx, operand, *, reduction_dimension, is_max_k, **_):
