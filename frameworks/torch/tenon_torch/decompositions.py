@@ -59,11 +59,24 @@ def _widened(*tensors):
     return [each.float() if each.dtype in (torch.float16, torch.bfloat16) else each for each in tensors]
 
 
+def _shared(q, *tensors):
+    """Keys and values that several heads of queries share, once for each of them."""
+    count = q.shape[-3] // tensors[0].shape[-3]
+    return [each if count == 1 else each.repeat_interleave(count, -3) for each in tensors]
+
+
+def _summed(gradient, like):
+    """The gradient of what was shared."""
+    count = gradient.shape[-3] // like.shape[-3]
+    return gradient if count == 1 else gradient.unflatten(-3, (-1, count)).sum(-3)
+
+
 def _attention(q, k, v, dropout_p=0.0, is_causal=False, *, attn_mask=None, scale=None):
     """The result and the logarithm of each row's sum."""
     dtype = q.dtype
     if dropout_p != 0:
         return NotImplemented
+    k, v = _shared(q, k, v)
     scores, = _widened(_scores(q, k, is_causal, attn_mask, scale))
     top = scores.amax(-1, True)
     top = torch.where(top == -math.inf, 0, top)  # A row that is masked as a whole gives zeros.
@@ -75,6 +88,8 @@ def _attention(q, k, v, dropout_p=0.0, is_causal=False, *, attn_mask=None, scale
 
 def _attention_backward(gradient, q, k, v, out, log_sum, dropout_p, is_causal, *, attn_mask=None, scale=None):
     dtype = q.dtype
+    own_k, own_v = k, v
+    k, v = _shared(q, k, v)
     scores, = _widened(_scores(q, k, is_causal, attn_mask, scale))
     log_sum = log_sum.unsqueeze(-1)
     weights = torch.where(log_sum == -math.inf, 0, torch.exp(scores - log_sum))
@@ -82,7 +97,8 @@ def _attention_backward(gradient, q, k, v, out, log_sum, dropout_p, is_causal, *
     wide_gradient, wide_out = _widened(gradient, out)
     by_score = weights * (by_weight - (wide_gradient * wide_out).sum(-1, True)) * _scale(q, scale)
     by_score, weights = by_score.to(dtype), weights.to(dtype)
-    return torch.matmul(by_score, k), torch.matmul(by_score.transpose(-1, -2), q), torch.matmul(weights.transpose(-1, -2), gradient)
+    by_key, by_value = torch.matmul(by_score.transpose(-1, -2), q), torch.matmul(weights.transpose(-1, -2), gradient)
+    return torch.matmul(by_score, k), _summed(by_key, own_k), _summed(by_value, own_v)
 
 
 # --- distances of rows, and gradients of bags of embeddings

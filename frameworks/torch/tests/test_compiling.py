@@ -185,6 +185,17 @@ def test_masked_rows(compiled):
     torch.testing.assert_close(*gradients)
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_heads_of_keys_that_queries_share(causal, compiled):
+    q, k, v = (torch.randn(2, heads, 5, 8, requires_grad=True) for heads in (6, 2, 2))
+    function = lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True)  # noqa: E731
+    found, expected = compiled(function)(q, k, v), function(q, k, v)
+    torch.testing.assert_close(found, expected)
+    gradients = [torch.autograd.grad(each.square().sum(), (q, k, v)) for each in (found, expected)]
+    for left, right in zip(*gradients):
+        torch.testing.assert_close(left, right)
+
+
 CASES = {  # Found by comparing with eager mode.
     "variance of complex numbers": lambda: (lambda x: x.var(), (torch.randn(5, dtype=torch.complex64),)),
     "floats to short integers": lambda: (lambda x: (x.to(torch.uint8), x.to(torch.int8)), (torch.tensor([-1.0, 300.0, -129.5]),)),
