@@ -109,7 +109,7 @@ Values lower_skip_layer_normalization(Lm& n) {
   const size_t bias = simplified ? 3 : 4;
   Value sum = n.add(n.in(0), n.in(1));
   if (n.has(bias)) sum = n.add(sum, n.in(bias));
-  const OnnxAttribute epsilon = attribute_of(n.real("epsilon", simplified ? 1e-5 : 1e-12));
+  const OnnxAttribute epsilon = attribute_of(n.real("epsilon", 1e-12));
   if (simplified) {
     const Values y = standard(n, "RMSNormalization", {sum, n.in(2)}, 23, {{"epsilon", epsilon}}, 2);
     return {y[0], {}, y[1], sum};
@@ -128,7 +128,10 @@ Values lower_embed_layer_normalization(Lm& n) {
   Value sum = n.take(n.in(2), words, 0);
   const Value positions = n.has(8) ? n.in(8) : n.iota(n.type_of(words), n.dims_of(words), 1);
   sum = n.add(sum, n.take(n.in(3), positions, 0));
-  if (n.has(4) && n.has(1)) sum = n.add(sum, n.take(n.in(4), n.in(1), 0));
+  if (n.has(4)) {  // Without segments all words are of the first.
+    const Value segment = n.has(1) ? n.take(n.in(4), n.in(1), 0) : n.slice_of(n.in(4), 0, 0, 1);
+    sum = n.add(sum, segment);
+  }
   const Value y = standard(n, "LayerNormalization", {sum, n.in(5), n.in(6)}, 17,
                            {{"epsilon", attribute_of(n.real("epsilon", 1e-12))}})[0];
   const Value counted = n.has(7) ? n.sum(n.convert(n.in(7), ElementType::kS32), {1}, false)

@@ -2,6 +2,7 @@
 //
 // ONNX Runtime's page ContribOperators defines them. A quantised number q stands for
 // (q - zero point) * scale.
+#include <algorithm>
 #include <cmath>
 
 #include "hlo/onnx/ops/windows.h"
@@ -75,7 +76,9 @@ Values lower_qlinear_leaky_relu(Lc& n) {
 
 Values lower_qlinear_softmax(Lc& n) {
   auto attributes = n.node().attributes;
-  const int64_t opset = n.integer("opset", 13);
+  // Versions from 13 on are alike.
+  const int64_t opset = std::clamp<int64_t>(n.integer("opset", 13), 1, 13);
+  if (!n.has_attribute("axis")) attributes["axis"].integer = -1;
   std::erase_if(attributes, [](const auto& each) { return each.first != "axis"; });
   const Value y =
       n.scope().lower("Softmax", {real_of(n, 0)}, std::move(attributes), 1, n.builder(), opset)[0];
@@ -150,7 +153,7 @@ Values lower_qgemm(Lc& n) {
   if (n.has(6)) sum = n.add(sum, n.in(6));
   const Value scale = n.mul(n.mul(scale_of(n, 1), scale_of(n, 4)), n.real("alpha", 1));
   const Value y = n.mul(n.convert(sum, ElementType::kF32), scale);
-  if (!n.has(7)) return {y};
+  if (!n.has(7) || !n.has(8)) return {y};
   return {quantized(n, y, 7, 8, n.type_of(n.in(0)))};
 }
 

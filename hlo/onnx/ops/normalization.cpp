@@ -73,7 +73,8 @@ Values lower_layer_normalization(Ln& n) {
 
 Values lower_rms_normalization(Ln& n) {
   const Value x = n.in(0);
-  const ElementType type = n.type_of(x);
+  // ONNX Runtime's op gives results of its scale's type.
+  const ElementType type = n.type_of(n.row().parameter == 1 ? n.in(1) : x);
   const ElementType wide = bit_width(type) > bit_width(stash_type(n)) ? type : stash_type(n);
   const I64s axes = all_axes(n.rank_of(x), normal_axis(n.integer("axis", -1), n.rank_of(x)));
   const Value y = n.convert(x, wide);
@@ -173,7 +174,7 @@ constexpr OnnxRow kNormalizationRows[] = {
     {"LpNormalization", 1, lower_lp_normalization},
     {"MeanVarianceNormalization", 9, lower_mean_variance_normalization},
     {"RMSNormalization", 23, lower_rms_normalization},
-    {"SimplifiedLayerNormalization", 1, lower_rms_normalization},  // ONNX Runtime's.
+    {"SimplifiedLayerNormalization", 1, lower_rms_normalization, 1},  // ONNX Runtime's.
 };
 
 }  // namespace

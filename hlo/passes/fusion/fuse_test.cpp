@@ -193,6 +193,31 @@ bool has(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
+// The ops that are left of a concatenation of two slices of a sine of 4,096 elements, which have
+// `length` elements each.
+size_t ops_of_slices(int64_t length) {
+  auto module =
+      import_module(fmt::format(R"(func.func @main(%x: tensor<4096xf32>) -> tensor<{1}xf32> {{
+  %y = stablehlo.sine %x : tensor<4096xf32>
+  %a = stablehlo.slice %y [0:{0}] : (tensor<4096xf32>) -> tensor<{0}xf32>
+  %b = stablehlo.slice %y [{2}:4096] : (tensor<4096xf32>) -> tensor<{0}xf32>
+  %r = stablehlo.concatenate %a, %b, dim = 0 : (tensor<{0}xf32>, tensor<{0}xf32>) -> tensor<{1}xf32>
+  return %r : tensor<{1}xf32>
+}})",
+                                length, 2 * length, 4096 - length),
+                    "t");
+  EXPECT_TRUE(module) << module.error().to_string();
+  EXPECT_TRUE(fuse_elements(**module) && verify(**module).ok());
+  size_t ops = 0;
+  for (const Instruction& op : *(*module)->entry()) ops += op.code() != OpCode::kReturn ? 1 : 0;
+  return ops;
+}
+
+TEST(FusedConcatenations, ComputeNoElementTwice) {
+  EXPECT_EQ(ops_of_slices(2048), 1U) << "halves";
+  EXPECT_EQ(ops_of_slices(4000), 2U) << "they overlap";
+}
+
 TEST(FusedConvolutions, StoreWhatFollowsThem) {
   const std::string body = convolution("c", "x") + R"(
   %bias = stablehlo.broadcast_in_dim %b, dims = [3] : (tensor<16xf32>) -> tensor<1x8x8x16xf32>

@@ -535,8 +535,20 @@ class Fusing {
            concatenate.result_type().dims()[static_cast<size_t>(axis)] <= kShort;
   }
 
-  // Adds `op`, or its group, if only ops of the group read it; and what it moves.
-  void take_part(Instruction& op, Group& group) const {
+  // Whether the ops that read the value are slices that have no more elements together than it has:
+  // computed in place of each, it is not computed more often.
+  static bool reads_once(Value value) {
+    int64_t read = 0;
+    for (const Use& use : value.def->uses()) {
+      if (use.user->code() != OpCode::kSlice) return false;
+      read += element_count(use.user->result_type().dims());
+    }
+    return read <= element_count(value.type().dims());
+  }
+
+  // Adds `op`, or its group, if only ops of the group read it; and what it moves. What is read
+  // `is_repeated`, by slices that overlap, is moved as often, and not computed.
+  void take_part(Instruction& op, Group& group, bool is_repeated = false) const {
     const auto within = [&](const Instruction* one) {
       return std::ranges::find(group.ops, one) != group.ops.end();
     };
@@ -547,12 +559,14 @@ class Fusing {
           std::ranges::all_of(op.uses(), [&](const Use& use) { return within(use.user); });
       if (!alone || !only_moves(op) || op.code() == OpCode::kConcatenate) return;
       group.ops.push_back(&op);
-      // A slice reads no element more than once.
-      if (lower::keeps_order(op) || op.code() == OpCode::kSlice)
-        take_part(*op.operand(0).def, group);
+      const bool is_slice = op.code() == OpCode::kSlice;
+      if (is_slice || lower::keeps_order(op)) {
+        const bool again = is_slice && !reads_once(op.operand(0));
+        take_part(*op.operand(0).def, group, is_repeated || again);
+      }
       return;
     }
-    if (mine->is_row_fusion || mine->is_closed || mine->product != nullptr ||
+    if (is_repeated || mine->is_row_fusion || mine->is_closed || mine->product != nullptr ||
         taking_.contains(mine)) {
       return;
     }

@@ -255,7 +255,7 @@ class ProductOfConvolution {
   }
 
   // The length of the input along a dimension, with its gaps.
-  int64_t spread(size_t s) const { return (from_[s] - 1) * gaps_[s] + 1; }
+  int64_t spread(size_t s) const { return from_[s] == 0 ? 0 : (from_[s] - 1) * gaps_[s] + 1; }
 
   Value pad(Value x, const I64s& low, const I64s& high, const I64s& between) {
     const auto none = [](const I64s& list) {

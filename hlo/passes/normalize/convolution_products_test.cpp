@@ -105,6 +105,11 @@ TEST(ConvolutionProducts, GradientsByAnInput) {
       << "of JAX, which ends in features";
 }
 
+TEST(ConvolutionProducts, OfNoPlacesAreZeros) {
+  becomes_product({"2x64x0x0", "64x32x3x3", "2x32x2x2", kByInput,
+                   "pad = [[2, 2], [2, 2]], lhs_dilate = [2, 2]"});
+}
+
 TEST(ConvolutionProducts, GradientsByAFilter) {
   EXPECT_TRUE(
       becomes_product({"2x40x2x3", "2x48x2x3", "48x40x3x3", kByFilter, "pad = [[1, 1], [1, 1]]"}));

@@ -1,8 +1,8 @@
 // Products of small integers in floats: where every sum of a dot_general or a convolution of
 // integers is an integer that f32 has exactly, in any order of its additions, processors compute it
 // several times as fast in f32, whose multiplications and additions are one instruction. So a
-// quantized product costs what a product of floats costs, and its factors of 8 bits stay as small
-// as they are.
+// quantized product costs what a product of floats costs. A large right factor of 8 bits stays as
+// small as it is.
 #include <algorithm>
 
 #include "hlo/passes/constants.h"
@@ -13,7 +13,7 @@ namespace tenon::hlo {
 namespace {
 
 constexpr int64_t kMostExact = int64_t{1} << 24;  // All smaller integers are numbers of f32.
-constexpr int64_t kLeastProducts = 1 << 12;       // Fewer are not worth converting their factors.
+constexpr double kLeastProducts = 1 << 12;        // Fewer are not worth converting their factors.
 constexpr int64_t kMostParts = 4;                 // Into which a longer sum is cut.
 constexpr int64_t kFewElements = 1 << 18;  // Of a constant: four bytes each are read as soon.
 constexpr int kMostSteps = 12;             // Back from a factor to what bounds it.
@@ -50,6 +50,13 @@ std::optional<IntegerBounds> range_of_type(ElementType type) {
   const int64_t count = int64_t{1} << bit_width(type);
   if (is_unsigned_integer(type)) return IntegerBounds{0, count - 1};
   return IntegerBounds{-count / 2, count / 2 - 1};
+}
+
+// The numbers within 32 bits that a type has.
+IntegerBounds bounds_of_type(ElementType type) {
+  return range_of_type(type).value_or(is_unsigned_integer(type)
+                                          ? IntegerBounds{0, INT32_MAX}
+                                          : IntegerBounds{INT32_MIN, INT32_MAX});
 }
 
 std::optional<IntegerBounds> joined(const std::optional<IntegerBounds>& a,
@@ -105,15 +112,17 @@ std::optional<IntegerBounds> range_of(Value value, int steps) {
   if (!is_integer(type) && !is_pred(type)) return std::nullopt;
   const std::optional<IntegerBounds> of_type = range_of_type(type);
   std::optional<IntegerBounds> range;
-  if (const DenseAttr* const constant = constant_of(value)) {
+  const DenseAttr* const constant = constant_of(value);
+  if (constant != nullptr && of_type && constant->values.element_count() > kFewElements) {
+    return of_type;  // To read so many numbers takes longer than it gains.
+  }
+  if (constant != nullptr) {
     range = range_of_constant(constant->values);
   } else if (value.def != nullptr && steps > 0) {
     range = range_of_op(*value.def, steps);
   }
   // A conversion or a sum that the type cannot hold wraps.
-  const IntegerBounds held =
-      of_type.value_or(is_unsigned_integer(type) ? IntegerBounds{0, INT32_MAX}
-                                                 : IntegerBounds{INT32_MIN, INT32_MAX});
+  const IntegerBounds held = bounds_of_type(type);
   if (range && range->fits(held.least, held.most)) return range;
   return of_type;
 }
@@ -122,8 +131,8 @@ std::optional<IntegerBounds> range_of(Value value, int steps) {
 
 /// A dot_general or a convolution of integers.
 struct IntegerProduct {
-  int64_t depth = 1;     ///< Products of a result.
-  int64_t products = 0;  ///< In all.
+  int64_t depth = 1;    ///< Products of a result.
+  double products = 0;  ///< In all.
   IntegerBounds x, y;
 
   int64_t most_sum() const { return x.magnitude() * y.magnitude(); }  ///< That one product adds.
@@ -157,7 +166,8 @@ std::optional<IntegerProduct> integer_product(const Instruction& op) {
   // A negative number of an unsigned type is another.
   if (is_unsigned_integer(type) && (x->least < 0 || y->least < 0)) return std::nullopt;
   IntegerProduct product{depth_of(op), 0, *x, *y};
-  product.products = product.depth * element_count(op.result_type().dims());
+  product.products = static_cast<double>(product.depth) *
+                     static_cast<double>(element_count(op.result_type().dims()));
   if (product.products < kLeastProducts) return std::nullopt;
   return product;
 }
@@ -202,8 +212,12 @@ Value right_factor(Builder& b, Value value, const IntegerBounds& range, bool kee
     return as_floats(b, value);
   if (is_byte(value)) return value;
   const Instruction* const op = value.def;
-  if (op != nullptr && op->code() == OpCode::kConvert && is_byte(op->operand(0)))
-    return op->operand(0);
+  if (op != nullptr && op->code() == OpCode::kConvert && is_byte(op->operand(0))) {
+    // The conversion must have changed no number.
+    const auto before = range_of(op->operand(0));
+    const IntegerBounds held = bounds_of_type(value.type().element_type());
+    if (before && before->fits(held.least, held.most)) return op->operand(0);
+  }
   if (constant == nullptr) return as_floats(b, value);
   if (range.fits(INT8_MIN, INT8_MAX)) return converted(b, value, ElementType::kS8);
   return range.fits(0, UINT8_MAX) ? converted(b, value, ElementType::kU8) : as_floats(b, value);

@@ -126,6 +126,23 @@ TEST(FloatProducts, OfNumbersLessTheirZeroPoint) {
   EXPECT_EQ(floated(program(1000)).factors, (std::vector{ElementType::kF32, ElementType::kF32}));
 }
 
+TEST(FloatProducts, AConversionThatChangesNumbersIsNotLeftOut) {
+  for (const auto& [from, to] :
+       {std::pair("ui8", "i4"), std::pair("i8", "ui16"), std::pair("i8", "i1"),
+        std::pair("ui8", "i8"), std::pair("ui8", "i16")}) {
+    const std::string text = fmt::format(
+        R"(func.func @main(%x: tensor<8x64xi8>, %y: tensor<64x9x{0}>) -> tensor<8x9xi32> {{
+  %c = stablehlo.convert %y : (tensor<64x9x{0}>) -> tensor<64x9x{1}>
+  %r = stablehlo.dot_general %x, %c, contracting_dims = [1] x [0] : (tensor<8x64xi8>, tensor<64x9x{1}>) -> tensor<8x9xi32>
+  return %r : tensor<8x9xi32>
+}})",
+        from, to);
+    const FloatedProgram found = floated(text);
+    const bool changes = to != std::string("i16");
+    if (found.changed) EXPECT_EQ(found.factors[1] == ElementType::kU8, !changes) << text;
+  }
+}
+
 TEST(FloatProducts, SumsThatMayWrapHaveNoRange) {
   // 200 + 200 in u8 is 144.
   const std::string text =
