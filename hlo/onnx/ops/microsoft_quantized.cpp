@@ -153,7 +153,9 @@ Values lower_qgemm(Lc& n) {
   if (n.has(6)) sum = n.add(sum, n.in(6));
   const Value scale = n.mul(n.mul(scale_of(n, 1), scale_of(n, 4)), n.real("alpha", 1));
   const Value y = n.mul(n.convert(sum, ElementType::kF32), scale);
-  if (!n.has(7) || !n.has(8)) return {y};
+  if (!n.has(7)) return {y};
+  // Without a zero point the result is a float for ONNX Runtime, scaled all the same.
+  if (!n.has(8)) return {n.div(y, scalar_of(n, 7))};
   return {quantized(n, y, 7, 8, n.type_of(n.in(0)))};
 }
 
