@@ -93,7 +93,8 @@ TEST(Interp, HasAsManyQueuesAsItIsToldTo) {
   };
   EXPECT_EQ(queues("3"), "3");
   EXPECT_EQ(queues("3", 2), "2");
-  for (const char* wrong : {"", "0", "17", "two", "2 "}) {
+  EXPECT_EQ(queues(""), "1") << "as if it were not set";
+  for (const char* wrong : {"0", "17", "two", "2 "}) {
     EXPECT_EQ(queues(wrong),
               fmt::format("TENON_INTERP_QUEUES is '{}', expected a number of 1 to 16", wrong));
   }

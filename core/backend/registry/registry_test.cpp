@@ -39,11 +39,13 @@ TEST(Plugin, WhatIsWrongIsSaid) {
   EXPECT_EQ(error_of("libbroken1.so"),
             "libbroken1.so is not a plug-in: it does not export tenon_plugin");
   EXPECT_EQ(error_of("libbroken2.so"),
-            "libbroken2.so: the plug-in was built for version 77.5 of the interface, this is 1.5 "
-            "(B3)");
+            fmt::format("libbroken2.so: the plug-in was built for version 77.{0} of the interface, "
+                        "this is 1.{0} (B3)",
+                        TENON_ABI_MINOR));
   EXPECT_EQ(error_of("libbroken3.so"),
-            "libbroken3.so: the plug-in was built for version 1.99 of the interface, this is 1.5 "
-            "(B3)");
+            fmt::format("libbroken3.so: the plug-in was built for version 1.99 of the interface, "
+                        "this is 1.{} (B3)",
+                        TENON_ABI_MINOR));
   EXPECT_EQ(error_of("libbroken4.so"),
             "libbroken4.so: the plug-in lacks required functions: devices, open, close, compile, "
             "load, unload, allocate, free, copy, launch, record, wait, await, release");

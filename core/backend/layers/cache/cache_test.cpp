@@ -331,7 +331,7 @@ TEST_F(CacheVariables, ABoundThatIsNoNumberIsAnError) {
     ASSERT_FALSE(layered) << bad;
     EXPECT_EQ(layered.error().code(), ErrorCode::kInvalidArgument);
     EXPECT_EQ(layered.error().message(),
-              fmt::format("TENON_CACHE_BYTES is '{}'; expected a number of bytes from 0 on", bad));
+              fmt::format("TENON_CACHE_BYTES is '{}', expected a number of bytes from 0 on", bad));
   }
 }
 
