@@ -20,8 +20,6 @@ constexpr int64_t kMostFolded = 1 << 22;  // Elements of an array that is comput
 constexpr double kFewOperations = 1024;
 constexpr double kMostFoldedWork = 1 << 27;  // Scalar operations of all that is computed here.
 
-using AttributeMap = std::map<std::string, OnnxAttribute, std::less<>>;
-
 // Values that follow from constants, and from arguments that are given, by the evaluator.
 class KnownValues {
  public:
@@ -205,7 +203,7 @@ class OnnxImporter : public OnnxScope {
   std::optional<Literal> known(Value value) override { return known_.value(value); }
   const Status& failure() const override { return known_.failure(); }
   Values import_graph(const OnnxGraph& graph, const Values& arguments, Builder& into) override;
-  Values lower(std::string_view op_type, const Values& inputs, AttributeMap attributes,
+  Values lower(std::string_view op_type, const Values& inputs, OnnxAttributes attributes,
                size_t outputs, Builder& into, int64_t opset) override;
   void forget() override { known_.forget(); }
 
@@ -214,7 +212,8 @@ class OnnxImporter : public OnnxScope {
   struct Names {
     const Names* outer = nullptr;
     const OnnxOpsets* opsets = nullptr;
-    const AttributeMap* attributes = nullptr;  // Of the call of the function that the graph is in.
+    const OnnxAttributes* attributes =
+        nullptr;  // Of the call of the function that the graph is in.
     std::unordered_map<std::string_view, Value> values;
   };
 
@@ -351,7 +350,7 @@ Values OnnxImporter::call(const OnnxFunction& function, const OnnxNode& node, co
   if (inputs.size() > function.inputs.size())
     bad_onnx("{} inputs, and the function takes {}", inputs.size(), function.inputs.size());
   const Restored<int> deeper(depth_, depth_ + 1);
-  AttributeMap attributes = node.attributes;
+  OnnxAttributes attributes = node.attributes;
   attributes.insert(function.defaults.begin(), function.defaults.end());
   Names names;
   names.opsets = function.opsets.empty() ? &model_.opsets : &function.opsets;
@@ -391,8 +390,9 @@ Values OnnxImporter::apply(const OnnxNode& node, Values inputs, Builder& into, i
   return results;
 }
 
-Values OnnxImporter::lower(std::string_view op_type, const Values& inputs, AttributeMap attributes,
-                           size_t outputs, Builder& into, int64_t opset) {
+Values OnnxImporter::lower(std::string_view op_type, const Values& inputs,
+                           OnnxAttributes attributes, size_t outputs, Builder& into,
+                           int64_t opset) {
   OnnxNode node;
   node.op_type = op_type;
   node.attributes = std::move(attributes);

@@ -13,6 +13,9 @@ namespace tenon::hlo {
 /// The newest version of the domain ai.onnx that the table was written for.
 inline constexpr int64_t kNewestOnnxOpset = 28;
 
+/// The domain of ops that ONNX Runtime defines.
+inline constexpr std::string_view kMicrosoftDomain = "com.microsoft";
+
 /// Thrown by lowerings, and caught by the importer around each node: an expression of many
 /// ops needs no test after each.
 struct OnnxFailure {
@@ -180,9 +183,8 @@ class OnnxScope {
   virtual Values import_graph(const OnnxGraph& graph, const Values& arguments, Builder& into) = 0;
   /// Lowers a node of another op of ai.onnx here, of the model's version or of `opset`: functions
   /// are written as nodes.
-  virtual Values lower(std::string_view op_type, const Values& inputs,
-                       std::map<std::string, OnnxAttribute, std::less<>> attributes, size_t outputs,
-                       Builder& into, int64_t opset = 0) = 0;
+  virtual Values lower(std::string_view op_type, const Values& inputs, OnnxAttributes attributes,
+                       size_t outputs, Builder& into, int64_t opset = 0) = 0;
   /// Forgets what is known of ops that are destroyed.
   virtual void forget() = 0;
 };

@@ -30,6 +30,8 @@ struct OnnxAttribute {
   std::string reference;
 };
 
+using OnnxAttributes = std::map<std::string, OnnxAttribute, std::less<>>;
+
 struct OnnxNode {
   std::string domain;  ///< Empty for ai.onnx.
   std::string op_type;
@@ -37,7 +39,7 @@ struct OnnxNode {
   std::string overload;
   std::vector<std::string> inputs;  ///< Names of values; empty: an optional input left out.
   std::vector<std::string> outputs;
-  std::map<std::string, OnnxAttribute, std::less<>> attributes;
+  OnnxAttributes attributes;
 };
 
 /// An input or output of a graph.
@@ -64,7 +66,7 @@ using OnnxOpsets = std::map<std::string, int64_t, std::less<>>;  ///< Versions b
 struct OnnxFunction {
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
-  std::map<std::string, OnnxAttribute, std::less<>> defaults;
+  OnnxAttributes defaults;
   std::vector<OnnxNode> nodes;
   OnnxOpsets opsets;
 };

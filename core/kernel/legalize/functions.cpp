@@ -26,10 +26,13 @@ class FunctionExpander : public Rewriter {
     copy_node(n);
   }
 
-  // Expansions use fma, which may have to be expanded itself.
+  // Expansions are of f32 and f64. They use fma, which may have to be expanded itself.
   ValueId math(const Node& n) {
-    const Values v = map(n.operands);
-    return expand_math(to(), n.op, v[0], v.size() > 1 ? v[1] : kNone);
+    const ElementType wide = n.type == ElementType::kF64 ? ElementType::kF64 : ElementType::kF32;
+    Values v = map(n.operands);
+    for (ValueId& each : v) each = to().convert(each, wide);
+    const ValueId result = expand_math(to(), n.op, v[0], v.size() > 1 ? v[1] : kNone);
+    return to().convert(result, n.type);
   }
 
   KernelExpr fma(ElementType type, const Values& v) {
@@ -50,6 +53,16 @@ class FunctionExpander : public Rewriter {
 };
 
 }  // namespace
+
+Kernel without(const Kernel& kernel, const MathFunctions& functions) {
+  TargetFeatures features;
+  for (size_t t = 0; t < kElementTypeCount; ++t) {
+    features.computed.insert(static_cast<ElementType>(t));
+  }
+  features.math = true;
+  features.expanded = functions;
+  return FunctionExpander(kernel, features).run();
+}
 
 Kernel expand_functions(const Kernel& kernel, const TargetFeatures& features) {
   Kernel expanded = FunctionExpander(kernel, features).run();

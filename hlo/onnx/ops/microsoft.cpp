@@ -10,13 +10,12 @@ namespace tenon::hlo {
 namespace {
 
 using Lm = OnnxLowering;
-constexpr std::string_view kMicrosoft = "com.microsoft";
 
 // --- Activations
 
 // The op of a version of ai.onnx.
 Values standard(Lm& n, std::string_view op, const Values& inputs, int64_t version,
-                std::map<std::string, OnnxAttribute, std::less<>> attributes, size_t results = 1) {
+                OnnxAttributes attributes, size_t results = 1) {
   return n.scope().lower(op, inputs, std::move(attributes), results, n.builder(), version);
 }
 
@@ -79,7 +78,7 @@ Values lower_fused_matmul(Lm& n) {
   return {alpha == 1 ? product : n.mul(product, alpha)};
 }
 
-std::map<std::string, OnnxAttribute, std::less<>> without_activation(Lm& n) {
+OnnxAttributes without_activation(Lm& n) {
   auto attributes = n.node().attributes;
   std::erase_if(attributes, [](const auto& each) { return each.first.starts_with("activation"); });
   return attributes;
@@ -166,23 +165,23 @@ Values lower_cdist(Lm& n) {
 }
 
 constexpr OnnxRow kMicrosoftRows[] = {
-    {"BiasGelu", 1, lower_gelu_of_sum, 0, kMicrosoft},
-    {"CDist", 1, lower_cdist, 0, kMicrosoft},
-    {"EmbedLayerNormalization", 1, lower_embed_layer_normalization, 0, kMicrosoft},
-    {"ExpandDims", 1, lower_expand_dims, 0, kMicrosoft},
-    {"FastGelu", 1, lower_gelu_of_sum, 1, kMicrosoft},
-    {"FusedConv", 1, lower_fused_conv, 0, kMicrosoft},
-    {"FusedGemm", 1, lower_fused_gemm, 0, kMicrosoft},
-    {"FusedMatMul", 1, lower_fused_matmul, 0, kMicrosoft},
-    {"GatherND", 1, lower_as_standard, 12, kMicrosoft},
-    {"Gelu", 1, lower_gelu_of_sum, 0, kMicrosoft},
-    {"GridSample", 1, lower_as_standard, 16, kMicrosoft},
-    {"Pad", 1, lower_as_standard, 13, kMicrosoft},
-    {"QuickGelu", 1, lower_quick_gelu, 0, kMicrosoft},
-    {"SkipLayerNormalization", 1, lower_skip_layer_normalization, 0, kMicrosoft},
-    {"SkipSimplifiedLayerNormalization", 1, lower_skip_layer_normalization, 1, kMicrosoft},
-    {"TransposeMatMul", 1, lower_fused_matmul, 0, kMicrosoft},
-    {"Trilu", 1, lower_as_standard, 14, kMicrosoft},
+    {"BiasGelu", 1, lower_gelu_of_sum, 0, kMicrosoftDomain},
+    {"CDist", 1, lower_cdist, 0, kMicrosoftDomain},
+    {"EmbedLayerNormalization", 1, lower_embed_layer_normalization, 0, kMicrosoftDomain},
+    {"ExpandDims", 1, lower_expand_dims, 0, kMicrosoftDomain},
+    {"FastGelu", 1, lower_gelu_of_sum, 1, kMicrosoftDomain},
+    {"FusedConv", 1, lower_fused_conv, 0, kMicrosoftDomain},
+    {"FusedGemm", 1, lower_fused_gemm, 0, kMicrosoftDomain},
+    {"FusedMatMul", 1, lower_fused_matmul, 0, kMicrosoftDomain},
+    {"GatherND", 1, lower_as_standard, 12, kMicrosoftDomain},
+    {"Gelu", 1, lower_gelu_of_sum, 0, kMicrosoftDomain},
+    {"GridSample", 1, lower_as_standard, 16, kMicrosoftDomain},
+    {"Pad", 1, lower_as_standard, 13, kMicrosoftDomain},
+    {"QuickGelu", 1, lower_quick_gelu, 0, kMicrosoftDomain},
+    {"SkipLayerNormalization", 1, lower_skip_layer_normalization, 0, kMicrosoftDomain},
+    {"SkipSimplifiedLayerNormalization", 1, lower_skip_layer_normalization, 1, kMicrosoftDomain},
+    {"TransposeMatMul", 1, lower_fused_matmul, 0, kMicrosoftDomain},
+    {"Trilu", 1, lower_as_standard, 14, kMicrosoftDomain},
 };
 
 }  // namespace

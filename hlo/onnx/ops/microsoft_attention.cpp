@@ -5,13 +5,12 @@
 #include <cmath>
 #include <limits>
 
-#include "hlo/onnx/ops/windows.h"
+#include "hlo/onnx/ops/quantized.h"
 
 namespace tenon::hlo {
 namespace {
 
 using Lh = OnnxLowering;
-constexpr std::string_view kOfMicrosoft = "com.microsoft";
 constexpr double kLowest = std::numeric_limits<float>::lowest();
 
 // --- Heads
@@ -170,16 +169,10 @@ Values lower_microsoft_attention(Lh& n) {
 
 // Inputs: the array, weights, a bias, their scales, a mask, their zero points, the past.
 Values lower_quantized_attention(Lh& n) {
-  const auto integers = [&](size_t i, size_t zero) {
-    const Value wide = n.convert(n.in(i), ElementType::kS32);
-    if (!n.has(zero)) return wide;
-    const Value point = n.convert(n.in(zero), ElementType::kS32);
-    return n.sub(wide, n.count_of(point) == 1 ? n.reshape(point, {}) : point);
-  };
   const auto scale = [&](size_t i) {
     return n.count_of(n.in(i)) == 1 ? n.reshape(n.in(i), {}) : n.in(i);
   };
-  const Value sum = n.matmul(integers(0, 6), integers(1, 7));
+  const Value sum = n.matmul(onnx_centered(n, n.in(0), 6, -1), onnx_centered(n, n.in(1), 7, -1));
   const Value real = n.mul(n.convert(sum, ElementType::kF32), n.mul(scale(3), scale(4)));
   return self_attention(n, projected(n, n.add(real, n.in(2))), 5, 8, -1);
 }
@@ -302,7 +295,7 @@ Values lower_group_query_attention(Lh& n) {
   if (n.flag("do_rotary")) {
     const Value steps = n.iota(ElementType::kS64, {batch, length}, 1);
     const Value places = n.has(9) ? n.in(9) : n.add(steps, n.reshape(first, {batch, 1}));
-    std::map<std::string, OnnxAttribute, std::less<>> attributes;
+    OnnxAttributes attributes;
     attributes["interleaved"].integer = n.integer("rotary_interleaved", 0);
     attributes["rotary_embedding_dim"].integer = 2 * n.dims_of(n.in(7)).back();
     for (Value* each : {&heads.query, &heads.key}) {
@@ -339,7 +332,7 @@ Values lower_microsoft_rotary_embedding(Lh& n) {
     places = n.add(n.iota(ElementType::kS64, {batch, length}, 1), n.reshape(places, {}));
   }
   places = n.reshape(places, {batch, length});
-  std::map<std::string, OnnxAttribute, std::less<>> attributes;
+  OnnxAttributes attributes;
   const int64_t turned = n.integer("rotary_embedding_dim", 0);
   const int64_t width = turned > 0 ? turned : 2 * n.dims_of(n.in(2)).back();
   int64_t heads = n.integer("num_heads", 0);
@@ -352,11 +345,11 @@ Values lower_microsoft_rotary_embedding(Lh& n) {
 }
 
 constexpr OnnxRow kMicrosoftAttentionRows[] = {
-    {"Attention", 1, lower_microsoft_attention, 0, kOfMicrosoft},
-    {"GroupQueryAttention", 1, lower_group_query_attention, 0, kOfMicrosoft},
-    {"MultiHeadAttention", 1, lower_multi_head_attention, 0, kOfMicrosoft},
-    {"QAttention", 1, lower_quantized_attention, 0, kOfMicrosoft},
-    {"RotaryEmbedding", 1, lower_microsoft_rotary_embedding, 0, kOfMicrosoft},
+    {"Attention", 1, lower_microsoft_attention, 0, kMicrosoftDomain},
+    {"GroupQueryAttention", 1, lower_group_query_attention, 0, kMicrosoftDomain},
+    {"MultiHeadAttention", 1, lower_multi_head_attention, 0, kMicrosoftDomain},
+    {"QAttention", 1, lower_quantized_attention, 0, kMicrosoftDomain},
+    {"RotaryEmbedding", 1, lower_microsoft_rotary_embedding, 0, kMicrosoftDomain},
 };
 
 }  // namespace

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hlo/onnx/ops/quantized.h"
 #include "hlo/onnx/ops/windows.h"
 
 namespace tenon::hlo {
 namespace {
 
 using Lc = OnnxLowering;
-constexpr std::string_view kQuantizing = "com.microsoft";
 
 // --- Numbers
 
@@ -23,19 +23,16 @@ Value scalar_of(Lc& n, size_t i) {
 
 // Inputs `first`, its scale and its zero point.
 Value real_of(Lc& n, size_t first) {
-  const Value x = n.in(first);
-  Value wide = n.convert(x, ElementType::kS32);
-  if (n.has(first + 2)) wide = n.sub(wide, n.convert(scalar_of(n, first + 2), ElementType::kS32));
+  if (n.has(first + 2)) static_cast<void>(scalar_of(n, first + 2));  // Vectors are refused.
+  const Value wide = onnx_centered(n, n.in(first), first + 2, -1);
   return n.mul(n.convert(wide, ElementType::kF32), scalar_of(n, first + 1));
 }
 
 // The result has the type of the input `zero`, or `otherwise`.
 Value quantized(Lc& n, Value x, size_t scale, size_t zero, ElementType otherwise) {
-  const ElementType type = n.has(zero) ? n.type_of(n.in(zero)) : otherwise;
-  Value y = n.unary(OpCode::kRoundNearestEven, n.div(x, scalar_of(n, scale)));
-  if (n.has(zero)) y = n.add(y, n.convert(scalar_of(n, zero), ElementType::kF32));
-  y = n.max(y, n.identity_of(OpCode::kMaximum, type).get_double(0));
-  return n.convert(n.min(y, n.identity_of(OpCode::kMinimum, type).get_double(0)), type);
+  std::optional<Value> point;
+  if (n.has(zero)) point = scalar_of(n, zero);
+  return onnx_quantize(n, x, scalar_of(n, scale), point, point ? n.type_of(*point) : otherwise);
 }
 
 // With channels last: the array with its channels behind the batch, and back.
@@ -127,14 +124,6 @@ Values lower_qlinear_reduce_mean(Lc& n) {
 
 // --- Products
 
-Value integers_of(Lc& n, Value x, size_t zero) {
-  const Value wide = n.convert(x, ElementType::kS32);
-  if (!n.has(zero)) return wide;
-  const Value point = n.convert(n.in(zero), ElementType::kS32);
-  // A vector has a zero point for each column.
-  return n.sub(wide, n.count_of(point) == 1 ? n.reshape(point, {}) : point);
-}
-
 Value scale_of(Lc& n, size_t i) {
   const Value scale = n.in(i);
   return n.count_of(scale) == 1 ? n.reshape(scale, {}) : scale;
@@ -146,9 +135,9 @@ Values lower_qgemm(Lc& n) {
   n.check_rank(n.in(0), 2, 2);
   n.check_rank(n.in(3), 2, 2);
   // Zero points of b belong to columns of the product.
-  const Value a = integers_of(n, n.in(0), 2);
+  const Value a = onnx_centered(n, n.in(0), 2, -1);
   const bool turn_a = n.flag("transA"), turn_b = n.flag("transB");
-  const Value b = integers_of(n, turn_b ? n.transpose(n.in(3), {1, 0}) : n.in(3), 5);
+  const Value b = onnx_centered(n, turn_b ? n.transpose(n.in(3), {1, 0}) : n.in(3), 5, -1);
   Value sum = n.dot_general(a, b, DotDims{{}, {}, {turn_a ? 0 : 1}, {0}});
   if (n.has(6)) sum = n.add(sum, n.in(6));
   const Value scale = n.mul(n.mul(scale_of(n, 1), scale_of(n, 4)), n.real("alpha", 1));
@@ -161,7 +150,7 @@ Values lower_qgemm(Lc& n) {
 
 // Inputs: a, b, their scales, their zero points, a bias.
 Values lower_matmul_integer_to_float(Lc& n) {
-  const Value sum = n.matmul(integers_of(n, n.in(0), 4), integers_of(n, n.in(1), 5));
+  const Value sum = n.matmul(onnx_centered(n, n.in(0), 4, -1), onnx_centered(n, n.in(1), 5, -1));
   const Value scale = n.mul(scale_of(n, 2), scale_of(n, 3));
   Value y = n.mul(n.convert(sum, n.type_of(scale)), scale);
   if (n.has(6)) y = n.add(y, n.in(6));
@@ -172,7 +161,7 @@ Values lower_matmul_integer_to_float(Lc& n) {
 Values lower_dynamic_quantize_matmul(Lc& n) {
   const Values a = n.scope().lower("DynamicQuantizeLinear", {n.in(0)}, {}, 3, n.builder(), 11);
   const Value wide = n.sub(n.convert(a[0], ElementType::kS32), n.convert(a[2], ElementType::kS32));
-  const Value sum = n.matmul(wide, integers_of(n, n.in(1), 3));
+  const Value sum = n.matmul(wide, onnx_centered(n, n.in(1), 3, -1));
   Value y = n.mul(n.convert(sum, ElementType::kF32), n.mul(a[1], scale_of(n, 2)));
   if (n.has(4)) y = n.add(y, n.in(4));
   return {y};
@@ -254,21 +243,21 @@ Values lower_matmul_bits(Lc& n) {
 constexpr auto kAddCode = static_cast<int64_t>(OpCode::kAdd);
 constexpr auto kMultiplyCode = static_cast<int64_t>(OpCode::kMultiply);
 constexpr OnnxRow kMicrosoftQuantizedRows[] = {
-    {"DynamicQuantizeMatMul", 1, lower_dynamic_quantize_matmul, 0, kQuantizing},
-    {"MatMulIntegerToFloat", 1, lower_matmul_integer_to_float, 0, kQuantizing},
-    {"MatMulNBits", 1, lower_matmul_bits, 0, kQuantizing},
-    {"QGemm", 1, lower_qgemm, 0, kQuantizing},
-    {"QLinearAdd", 1, lower_qlinear_binary, kAddCode, kQuantizing},
-    {"QLinearAveragePool", 1, lower_qlinear_average_pool, 0, kQuantizing},
-    {"QLinearConcat", 1, lower_qlinear_concat, 0, kQuantizing},
-    {"QLinearConv", 1, lower_qlinear_conv_of_channels, 0, kQuantizing},
-    {"QLinearGlobalAveragePool", 1, lower_qlinear_global_average_pool, 0, kQuantizing},
-    {"QLinearLeakyRelu", 1, lower_qlinear_leaky_relu, 0, kQuantizing},
-    {"QLinearMul", 1, lower_qlinear_binary, kMultiplyCode, kQuantizing},
-    {"QLinearReduceMean", 1, lower_qlinear_reduce_mean, 0, kQuantizing},
-    {"QLinearSigmoid", 1, lower_qlinear_sigmoid, 0, kQuantizing},
-    {"QLinearSoftmax", 1, lower_qlinear_softmax, 0, kQuantizing},
-    {"QLinearWhere", 1, lower_qlinear_where, 0, kQuantizing},
+    {"DynamicQuantizeMatMul", 1, lower_dynamic_quantize_matmul, 0, kMicrosoftDomain},
+    {"MatMulIntegerToFloat", 1, lower_matmul_integer_to_float, 0, kMicrosoftDomain},
+    {"MatMulNBits", 1, lower_matmul_bits, 0, kMicrosoftDomain},
+    {"QGemm", 1, lower_qgemm, 0, kMicrosoftDomain},
+    {"QLinearAdd", 1, lower_qlinear_binary, kAddCode, kMicrosoftDomain},
+    {"QLinearAveragePool", 1, lower_qlinear_average_pool, 0, kMicrosoftDomain},
+    {"QLinearConcat", 1, lower_qlinear_concat, 0, kMicrosoftDomain},
+    {"QLinearConv", 1, lower_qlinear_conv_of_channels, 0, kMicrosoftDomain},
+    {"QLinearGlobalAveragePool", 1, lower_qlinear_global_average_pool, 0, kMicrosoftDomain},
+    {"QLinearLeakyRelu", 1, lower_qlinear_leaky_relu, 0, kMicrosoftDomain},
+    {"QLinearMul", 1, lower_qlinear_binary, kMultiplyCode, kMicrosoftDomain},
+    {"QLinearReduceMean", 1, lower_qlinear_reduce_mean, 0, kMicrosoftDomain},
+    {"QLinearSigmoid", 1, lower_qlinear_sigmoid, 0, kMicrosoftDomain},
+    {"QLinearSoftmax", 1, lower_qlinear_softmax, 0, kMicrosoftDomain},
+    {"QLinearWhere", 1, lower_qlinear_where, 0, kMicrosoftDomain},
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/types/float_convert.h"
+#include "hlo/onnx/ops/quantized.h"
 #include "hlo/onnx/ops/windows.h"
 
 namespace tenon::hlo {
@@ -46,13 +47,30 @@ Value saturate_to(const OnnxEmitter& n, Value x, ElementType type, bool saturate
   return n.convert(n.min(n.max(x, least), most), type);
 }
 
-Value quantize(Lq& n, Value x, Value scale, std::optional<Value> zero, ElementType type) {
+}  // namespace
+
+Value onnx_quantize(OnnxLowering& n, Value x, Value scale, std::optional<Value> zero,
+                    ElementType type) {
   const Value scaled = n.div(x, scale);
   if (is_float(type)) return saturate_to(n, scaled, type, n.flag("saturate", true));
   Value rounded = n.unary(OpCode::kRoundNearestEven, scaled);
   if (zero) rounded = n.add(rounded, n.convert(*zero, n.type_of(rounded)));
   return saturate_to(n, rounded, type, true);
 }
+
+Value onnx_centered(OnnxLowering& n, Value x, size_t zero, int64_t axis) {
+  const Value wide = n.convert(x, ElementType::kS32);
+  if (!n.has(zero)) return wide;
+  Value point = n.convert(n.in(zero), ElementType::kS32);
+  if (n.rank_of(point) == 1) {
+    point = n.count_of(point) == 1
+                ? n.reshape(point, {})
+                : n.broadcast_in_dim(point, n.dims_of(x), {normal_axis(axis, n.rank_of(x))});
+  }
+  return n.sub(wide, point);
+}
+
+namespace {
 
 Values lower_quantize(Lq& n) {
   const Value x = n.in(0);
@@ -64,7 +82,7 @@ Values lower_quantize(Lq& n) {
   if (bit_width(wide) < 32) wide = ElementType::kF32;
   const Value scale = spread(n, n.in(1), x);
   // Integers of 32 bits are kept exact.
-  return {quantize(n, n.convert(x, wide), n.convert(scale, wide), zero, type)};
+  return {onnx_quantize(n, n.convert(x, wide), n.convert(scale, wide), zero, type)};
 }
 
 Values lower_dequantize(Lq& n) {
@@ -92,25 +110,12 @@ Values lower_dynamic_quantize(Lq& n) {
           n.convert(zero, ElementType::kU8)};
 }
 
-// x - zero point as s32; a vector of zero points belongs to dimension `axis`.
-Value centered(Lq& n, Value x, size_t zero, int64_t axis) {
-  const Value wide = n.convert(x, ElementType::kS32);
-  if (!n.has(zero)) return wide;
-  Value point = n.convert(n.in(zero), ElementType::kS32);
-  if (n.rank_of(point) == 1) {
-    point = n.count_of(point) == 1
-                ? n.reshape(point, {})
-                : n.broadcast_in_dim(point, n.dims_of(x), {normal_axis(axis, n.rank_of(x))});
-  }
-  return n.sub(wide, point);
-}
-
 Values lower_matmul_integer(Lq& n) {
-  return {n.matmul(centered(n, n.in(0), 2, -2), centered(n, n.in(1), 3, -1))};
+  return {n.matmul(onnx_centered(n, n.in(0), 2, -2), onnx_centered(n, n.in(1), 3, -1))};
 }
 
 Values lower_conv_integer(Lq& n) {
-  return {onnx_convolution_of(n, centered(n, n.in(0), 2, 1), centered(n, n.in(1), 3, 0))};
+  return {onnx_convolution_of(n, onnx_centered(n, n.in(0), 2, 1), onnx_centered(n, n.in(1), 3, 0))};
 }
 
 // A number or a vector beside dimension `axis` of x.
@@ -130,17 +135,18 @@ Value requantize(Lq& n, Value sum, Value x_scale, Value y_scale, size_t scale, s
       n.reshape(n.in(scale), n.count_of(n.in(scale)) == 1 ? Dims{} : n.dims_of(n.in(scale))),
       ElementType::kF32);
   const Value at = n.count_of(point) == 1 ? n.reshape(point, {}) : point;
-  return quantize(n, wide, over, at, n.type_of(point));
+  return onnx_quantize(n, wide, over, at, n.type_of(point));
 }
 
 // Inputs: a, its scale and zero point, b, its scale and zero point, the result's.
 Values lower_qlinear_matmul(Lq& n) {
-  const Value sum = n.matmul(centered(n, n.in(0), 2, -2), centered(n, n.in(3), 5, -1));
+  const Value sum = n.matmul(onnx_centered(n, n.in(0), 2, -2), onnx_centered(n, n.in(3), 5, -1));
   return {requantize(n, sum, beside(n, n.in(1), sum, -2), beside(n, n.in(4), sum, -1), 6, 7)};
 }
 
 Values lower_qlinear_conv(Lq& n) {
-  Value sum = onnx_convolution_of(n, centered(n, n.in(0), 2, 1), centered(n, n.in(3), 5, 0));
+  Value sum =
+      onnx_convolution_of(n, onnx_centered(n, n.in(0), 2, 1), onnx_centered(n, n.in(3), 5, 0));
   if (n.has(8)) sum = n.add(sum, n.broadcast_in_dim(n.in(8), n.dims_of(sum), {1}));
   return {requantize(n, sum, beside(n, n.in(1), sum, 1), beside(n, n.in(4), sum, 1), 6, 7)};
 }
@@ -148,13 +154,13 @@ Values lower_qlinear_conv(Lq& n) {
 constexpr OnnxRow kQuantizationRows[] = {
     {"ConvInteger", 10, lower_conv_integer},
     {"DequantizeLinear", 10, lower_dequantize},
-    {"DequantizeLinear", 1, lower_dequantize, 0, "com.microsoft"},
+    {"DequantizeLinear", 1, lower_dequantize, 0, kMicrosoftDomain},
     {"DynamicQuantizeLinear", 11, lower_dynamic_quantize},
     {"MatMulInteger", 10, lower_matmul_integer},
     {"QLinearConv", 10, lower_qlinear_conv},
     {"QLinearMatMul", 10, lower_qlinear_matmul},
     {"QuantizeLinear", 10, lower_quantize},
-    {"QuantizeLinear", 1, lower_quantize, 0, "com.microsoft"},
+    {"QuantizeLinear", 1, lower_quantize, 0, kMicrosoftDomain},
 };
 
 }  // namespace
