@@ -1,6 +1,8 @@
 #include "core/base/status.h"
 
 #include <array>
+#include <atomic>
+#include <new>
 
 namespace tenon {
 
@@ -26,33 +28,100 @@ std::string_view error_code_name(ErrorCode code) {
   return index < kNames.size() ? kNames[index] : "UNKNOWN";
 }
 
+struct Status::Details {
+  ErrorCode code;
+  std::string message;
+  SourcePosition position = {};
+  std::string stage = {};
+  mutable std::atomic<int> copies = 1;
+};
+
+Status::Status(ErrorCode code, std::string message) noexcept {
+  if (code == ErrorCode::kOk) return;
+  // The code where there is no text, or no memory for it.
+  state_ = 2 * static_cast<uintptr_t>(code) + 1;
+  if (message.empty()) return;
+  if (const auto* details = new (std::nothrow) Details{code, std::move(message)}) {
+    state_ = reinterpret_cast<uintptr_t>(details);
+  }
+}
+
+const Status::Details& Status::details() const {
+  // Never destroyed: threads may outlive the main function.
+  static const Details* const kNone = new Details{ErrorCode::kOk, ""};
+  return has_details() ? *reinterpret_cast<const Details*>(state_) : *kNone;
+}
+
+const std::string& Status::message() const { return details().message; }
+const SourcePosition& Status::position() const { return details().position; }
+const std::string& Status::stage() const { return details().stage; }
+
+ErrorCode Status::error_code() const {
+  return has_details() ? details().code : static_cast<ErrorCode>(state_ / 2);
+}
+
+void Status::share() const noexcept { ++details().copies; }
+
+void Status::release() const noexcept {
+  if (--details().copies == 0) delete &details();
+}
+
+Status::Details* Status::own_details() noexcept {
+  auto* const shared = reinterpret_cast<Details*>(has_details() ? state_ : 0);
+  if (shared != nullptr && shared->copies == 1) return shared;
+  try {
+    auto* const own = new Details{error_code(), message(), position(), stage()};
+    if (shared != nullptr) release();
+    state_ = reinterpret_cast<uintptr_t>(own);
+    return own;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+bool Status::operator==(const Status& other) const {
+  return state_ == other.state_ || (code() == other.code() && message() == other.message() &&
+                                    position() == other.position() && stage() == other.stage());
+}
+
+Error detail::format_error(ErrorCode code, fmt::string_view format, fmt::format_args args) {
+  return Error(Status(code, fmt::vformat(format, args)));
+}
+
 Status Status::at(const SourcePosition& position) && {
-  const bool is_better = position_.file.empty() || (position.known() && !position_.known());
-  if (!ok() && is_better) position_ = position;
+  const SourcePosition& known = this->position();
+  const bool is_better = known.file.empty() || (position.known() && !known.known());
+  if (ok() || !is_better) return std::move(*this);
+  if (Details* const own = own_details()) own->position = position;
   return std::move(*this);
 }
 
 Status Status::in_stage(std::string_view stage) && {
-  if (!ok() && stage_.empty()) stage_ = stage;
+  if (ok() || !this->stage().empty()) return std::move(*this);
+  if (Details* const own = own_details()) own->stage = stage;
   return std::move(*this);
 }
 
 Status Status::with_context(std::string_view context) && {
-  if (!ok()) message_ = fmt::format("{}: {}", context, message_);
+  if (ok()) return std::move(*this);
+  if (Details* const own = own_details()) {
+    own->message = fmt::format("{}: {}", context, own->message);
+  }
   return std::move(*this);
 }
 
 std::string Status::to_string() const {
   if (ok()) return "OK";
-  if (!position_.known()) {
-    return position_.file.empty() ? fmt::format("error: {}", message_)
-                                  : fmt::format("{}: error: {}", position_.file, message_);
+  const SourcePosition& position = this->position();
+  if (!position.known()) {
+    return position.file.empty() ? fmt::format("error: {}", message())
+                                 : fmt::format("{}: error: {}", position.file, message());
   }
-  if (position_.column == 0) {
-    return fmt::format("{}:{}: error: {}", position_.file, position_.line, message_);
+  if (position.column == 0) {
+    return fmt::format("{}:{}: error: {}", position.file, position.line, message());
   }
-  return fmt::format("{}:{}:{}: error: {}", position_.file, position_.line, position_.column,
-                     message_);
+  return fmt::format("{}:{}:{}: error: {}", position.file, position.line, position.column,
+                     message());
 }
 
 }  // namespace tenon

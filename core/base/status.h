@@ -8,7 +8,7 @@
 // is one, and the stage that reported it. Callers add context by `in_stage` and `at`; the function
 // that reports the error never guesses it.
 //
-// Thread-safety: values; no shared state.
+// Thread-safety: values; what copies share does not change.
 #pragma once
 
 #include <fmt/format.h>
@@ -55,17 +55,33 @@ struct SourcePosition {
   bool operator==(const SourcePosition&) const = default;
 };
 
-/// The outcome of an operation without a value.
+/// The outcome of an operation without a value. As large as a pointer, which is null for success:
+/// copies of an error share its text, and an error whose text finds no memory keeps its code alone.
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  Status(ErrorCode code, std::string message) : code_(code), message_(std::move(message)) {}
+  Status(ErrorCode code, std::string message) noexcept;
+  Status(const Status& other) noexcept : state_(other.state_) {
+    if (has_details()) share();
+  }
+  Status(Status&& other) noexcept : state_(std::exchange(other.state_, 0)) {}
+  Status& operator=(const Status& other) noexcept { return *this = Status(other); }
+  Status& operator=(Status&& other) noexcept {
+    if (this == &other) return *this;
+    if (has_details()) release();
+    state_ = std::exchange(other.state_, 0);
+    return *this;
+  }
+  ~Status() {
+    if (has_details()) release();
+  }
 
-  bool ok() const { return code_ == ErrorCode::kOk; }
-  ErrorCode code() const { return code_; }
-  const std::string& message() const { return message_; }
-  const SourcePosition& position() const { return position_; }
-  const std::string& stage() const { return stage_; }
+  bool ok() const { return state_ == 0; }
+  ErrorCode code() const { return ok() ? ErrorCode::kOk : error_code(); }
+  /// Empty for success.
+  const std::string& message() const;
+  const SourcePosition& position() const;
+  const std::string& stage() const;
 
   /// Sets the position if no position, or one without a line, is known yet: the innermost one wins.
   Status at(const SourcePosition& position) &&;
@@ -77,13 +93,21 @@ class [[nodiscard]] Status {
   /// "file:line:column: error: message", without the position when it is unknown.
   std::string to_string() const;
 
-  bool operator==(const Status&) const = default;
+  bool operator==(const Status& other) const;
 
  private:
-  ErrorCode code_ = ErrorCode::kOk;
-  std::string message_;
-  SourcePosition position_;
-  std::string stage_;
+  struct Details;
+
+  bool has_details() const { return state_ != 0 && (state_ & 1) == 0; }
+  const Details& details() const;
+  /// Details that no copy shares; null without memory for them.
+  Details* own_details() noexcept;
+  ErrorCode error_code() const;
+  void share() const noexcept;
+  void release() const noexcept;
+
+  /// 0 for success; 2 * code + 1 for an error without a text; else the address of Details.
+  uintptr_t state_ = 0;
 };
 
 /// A value, or the error that prevented it.
@@ -107,9 +131,15 @@ class [[nodiscard]] Error {
   Status status_;
 };
 
+namespace detail {
+/// One function for all texts and types: callers are small, and the compiler lays them out of the
+/// way.
+[[gnu::cold]] Error format_error(ErrorCode code, fmt::string_view format, fmt::format_args args);
+}  // namespace detail
+
 template <class... Args>
 Error make_error(ErrorCode code, fmt::format_string<Args...> format, Args&&... args) {
-  return Error(Status(code, fmt::format(format, std::forward<Args>(args)...)));
+  return detail::format_error(code, format, fmt::make_format_args(args...));
 }
 template <class... Args>
 Error invalid_argument(fmt::format_string<Args...> format, Args&&... args) {

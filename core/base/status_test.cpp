@@ -11,6 +11,35 @@ TEST(Status, DefaultIsOk) {
   EXPECT_EQ(status.to_string(), "OK");
 }
 
+TEST(Status, IsAsLargeAsAPointer) { EXPECT_EQ(sizeof(Status), sizeof(void*)); }
+
+TEST(Status, CopiesShareTheirTextUntilOneChanges) {
+  const Status first(ErrorCode::kInternal, "a text that no string keeps within itself");
+  Status second = first;
+  EXPECT_EQ(&first.message(), &second.message());
+  second = std::move(second).with_context("c");
+  EXPECT_EQ(first.message(), "a text that no string keeps within itself");
+  EXPECT_EQ(second.message(), "c: a text that no string keeps within itself");
+  second = first;
+  EXPECT_EQ(second, first);
+  const Status moved = std::move(second);
+  EXPECT_EQ(moved, first);
+}
+
+TEST(Status, AnErrorNeedsNoText) {
+  const Status bare(ErrorCode::kResourceExhausted, "");
+  EXPECT_FALSE(bare.ok());
+  EXPECT_EQ(bare.code(), ErrorCode::kResourceExhausted);
+  EXPECT_EQ(bare.message(), "");
+  EXPECT_EQ(bare, Status(ErrorCode::kResourceExhausted, ""));
+  EXPECT_NE(bare, Status(ErrorCode::kInternal, ""));
+  const Status placed = Status(bare).at({"f", 1, 2}).in_stage("parse");
+  EXPECT_EQ(placed.code(), ErrorCode::kResourceExhausted);
+  EXPECT_EQ(placed.stage(), "parse");
+  EXPECT_EQ(placed.to_string(), "f:1:2: error: ");
+  EXPECT_EQ(Status(ErrorCode::kOk, "a text"), Status());
+}
+
 TEST(Status, TextNamesThePosition) {
   const Status bare(ErrorCode::kInvalidArgument, "bad");
   EXPECT_EQ(bare.to_string(), "error: bad");
