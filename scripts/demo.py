@@ -87,7 +87,7 @@ def new_device(build: pathlib.Path, work: pathlib.Path) -> pathlib.Path:
     """The plug-in of a backend that `tenon new-backend` writes, built against the installation in `work`."""
     listing = subprocess.run(["meson", "introspect", "--buildoptions", str(build)], check=True, capture_output=True, text=True)
     options = {option["name"]: option["value"] for option in json.loads(listing.stdout)}
-    subprocess.run(["meson", "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", work / "installed"], check=True)
+    subprocess.run(["meson", "install", "-C", build, "--no-rebuild", "--quiet", "--tags", "runtime,devel", "--destdir", work / "installed"], check=True)
     prefix = work / "installed" / options["prefix"].lstrip("/")
     environment = {**os.environ, "PKG_CONFIG_PATH": str(prefix / options["libdir"] / "pkgconfig")}
     start = time.monotonic()

@@ -13,6 +13,7 @@
 #include "backends/cpu_compiler_hash.h"
 #include "backends/llvm/host.h"
 #include "core/backend/in_process/host_device.h"
+#include "core/base/inline_vector.h"
 #include "core/base/process/environment.h"
 
 namespace tenon::backend {
@@ -47,8 +48,10 @@ class CpuDevice final : public HostDevice {
       return rule_violation("B21", fmt::format("the kernel takes {} buffers and {} scalars",
                                                kernel.buffers.size(), kernel.scalars));
     }
-    TENON_ASSIGN(std::vector<Pinned> buffers, pin(launch.buffers, kernel.buffers));
-    queue_run(queue, *library, launch.kernel, buffers, launch.scalars, launch.stop);
+    PinnedBuffers buffers(launch.buffers.size());
+    buffers->resize(launch.buffers.size());
+    TENON_TRY(pin(launch.buffers, kernel.buffers, *buffers));
+    queue_run(queue, *library, launch.kernel, *buffers, launch.scalars, launch.stop);
     return {};
   }
 
@@ -60,15 +63,17 @@ class CpuDevice final : public HostDevice {
     const cpu::CpuKernelCode& kernel = library->code().kernels[0];
     if (places.size() != kernel.buffers.size())
       return rule_violation("B21", "a contraction of other arrays");
-    TENON_ASSIGN(std::vector<Pinned> buffers, pin(places, kernel.buffers));
+    TENON_ASSIGN(const std::vector<Pinned> buffers, pin(places, kernel.buffers));
     queue_run(queue, *library, 0, buffers, {}, call.stop);
     return {};
   }
 
  private:
+  using PinnedBuffers = InlineVector<Pinned, 8>;
+
   // The queue works on the caller's thread: all of this is there until it has run.
   void queue_run(uint32_t queue, const cpu::Library& library, uint32_t index,
-                 const std::vector<Pinned>& buffers, std::span<const uint64_t> scalars,
+                 std::span<const Pinned> buffers, std::span<const uint64_t> scalars,
                  const volatile uint32_t* stop) {
     push(queue, [&] { return run(library, index, buffers, scalars, stop); });
   }
@@ -84,7 +89,7 @@ class CpuDevice final : public HostDevice {
     return planned_.emplace(plan, std::move(library)).first->second;
   }
 
-  Status run(const cpu::Library& library, uint32_t index, const std::vector<Pinned>& buffers,
+  Status run(const cpu::Library& library, uint32_t index, std::span<const Pinned> buffers,
              std::span<const uint64_t> scalars, const volatile uint32_t* stop) const {
     const cpu::CpuKernelCode& kernel = library.code().kernels[index];
     llvm::SmallVector<std::byte*, 16> data;

@@ -98,6 +98,11 @@ const std::byte* BufferStorage::host_data() const {
 
 Buffer::Buffer(std::shared_ptr<Device> device, MemoryKind kind, Shape shape, BufferStorage storage,
                Event defined, WorkPosition definer)
+    : Buffer(std::move(device), kind, std::make_shared<const Shape>(std::move(shape)),
+             std::move(storage), std::move(defined), definer) {}
+
+Buffer::Buffer(std::shared_ptr<Device> device, MemoryKind kind, std::shared_ptr<const Shape> shape,
+               BufferStorage storage, Event defined, WorkPosition definer)
     : device_(std::move(device)),
       kind_(kind),
       shape_(std::move(shape)),
@@ -121,7 +126,7 @@ void Buffer::remove() {
 
 Status Buffer::gone() const {
   return Status(
-      failed_precondition("the buffer of {} has been deleted or donated", shape_.to_string()));
+      failed_precondition("the buffer of {} has been deleted or donated", shape_->to_string()));
 }
 
 Status Buffer::hold() {
@@ -159,7 +164,7 @@ Result<const std::byte*> Buffer::host_address() const {
   const bool is_the_devices = storage_.suballocation != nullptr && kept_open_ == nullptr;
   if (is_the_devices) TENON_TRY(device_->lost());
   if (const std::byte* data = storage_.host_data()) return data;
-  return unimplemented("the memory of {} on {} has no address on the host", shape_.to_string(),
+  return unimplemented("the memory of {} on {} has no address on the host", shape_->to_string(),
                        device_->info().name);
 }
 
@@ -191,20 +196,20 @@ void Buffer::restore(BufferStorage storage) {
 }
 
 Event Buffer::copy_to_host(std::span<std::byte> to, const std::optional<Dims>& strides) const {
-  const int64_t bytes = shape_.byte_size();
-  const Dims dense = row_major_byte_strides(shape_);
+  const int64_t bytes = shape_->byte_size();
+  const Dims dense = row_major_byte_strides(*shape_);
   const Dims wanted = strides.value_or(dense);
   if (wanted.size() != dense.size()) {
-    return Event::ready(invalid_argument("{} strides of {}", wanted.size(), shape_.to_string()));
+    return Event::ready(invalid_argument("{} strides of {}", wanted.size(), shape_->to_string()));
   }
-  const Result<int64_t> extent = extent_of(shape_, wanted);
+  const Result<int64_t> extent = extent_of(*shape_, wanted);
   if (!extent || static_cast<size_t>(*extent) > to.size()) {
     return Event::ready(
         wanted == dense
-            ? invalid_argument("{} has {} bytes, there is room for {}", shape_.to_string(), bytes,
+            ? invalid_argument("{} has {} bytes, there is room for {}", shape_->to_string(), bytes,
                                to.size())
             : invalid_argument("elements of {}, {} bytes apart, do not all lie within {} bytes",
-                               shape_.to_string(), dims_to_string(wanted, " and "), to.size()));
+                               shape_->to_string(), dims_to_string(wanted, " and "), to.size()));
   }
   HostMemory staging;
   if (device_->stages() || device_->is_viewed() || wanted != dense) {
@@ -212,15 +217,15 @@ Event Buffer::copy_to_host(std::span<std::byte> to, const std::optional<Dims>& s
     if (!memory) return Event::ready(memory.error());
     staging = *std::move(memory);
   }
-  return fetch(to.data(), std::move(staging), 0, bytes, box_of(shape_, wanted, dense));
+  return fetch(to.data(), std::move(staging), 0, bytes, box_of(*shape_, wanted, dense));
 }
 
 Event Buffer::copy_part_to_host(std::span<std::byte> to, int64_t offset) const {
   const auto bytes = static_cast<int64_t>(to.size());
-  const int64_t all = shape_.byte_size();
+  const int64_t all = shape_->byte_size();
   if (offset < 0 || offset > all || bytes > all - offset) {
     return Event::ready(invalid_argument("{} bytes at {} of {}, which has {}", bytes, offset,
-                                         shape_.to_string(), all));
+                                         shape_->to_string(), all));
   }
   HostMemory staging;
   if (device_->stages() || device_->is_viewed()) {
@@ -256,7 +261,7 @@ Event Buffer::fetch(std::byte* to, HostMemory staging, int64_t offset, int64_t b
 }
 
 Result<Literal> Buffer::to_literal() const {
-  Literal literal(shape_);
+  Literal literal(*shape_);
   TENON_TRY(copy_to_host(literal.mutable_data()).await());
   return literal;
 }
@@ -358,10 +363,10 @@ Result<FromHost> buffer_from_host(const std::shared_ptr<Device>& device, MemoryK
 // posted to both in one order, so that no two wait for each other.
 Result<BufferPtr> Buffer::copy_to(const std::shared_ptr<Device>& device, MemoryKind kind,
                                   BufferStorage to) const {
-  const int64_t bytes = shape_.byte_size();
+  const int64_t bytes = shape_->byte_size();
   if (to.empty()) {
     TENON_ASSIGN(to,
-                 allocate(*device, kind, bytes, fmt::format("a copy of {}", shape_.to_string())));
+                 allocate(*device, kind, bytes, fmt::format("a copy of {}", shape_->to_string())));
   }
   auto defined = std::make_shared<Promise>(device->pool());
   auto copy = std::make_shared<Buffer>(device, kind, shape_, to, defined->event());

@@ -79,8 +79,11 @@ class Buffer {
   /// `definer` is the work that writes them, if there is some.
   Buffer(std::shared_ptr<Device> device, MemoryKind kind, Shape shape, BufferStorage storage,
          Event defined, WorkPosition definer = {});
+  /// One that shares its shape with others.
+  Buffer(std::shared_ptr<Device> device, MemoryKind kind, std::shared_ptr<const Shape> shape,
+         BufferStorage storage, Event defined, WorkPosition definer = {});
 
-  const Shape& shape() const { return shape_; }
+  const Shape& shape() const { return *shape_; }
   const std::shared_ptr<Device>& device() const { return device_; }
   MemoryKind memory_kind() const { return kind_; }
   const Event& defined() const { return defined_; }
@@ -146,7 +149,7 @@ class Buffer {
 
   const std::shared_ptr<Device> device_;
   const MemoryKind kind_;
-  const Shape shape_;
+  const std::shared_ptr<const Shape> shape_;
   const Event defined_;
   WorkPosition definer_;
   mutable std::mutex mutex_;

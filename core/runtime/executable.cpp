@@ -107,6 +107,7 @@ Status load_modules(LoadedProgram& state) {
   state.parameters = shapes_of(program, program.parameters);
   state.results = shapes_of(program, program.results);
   for (size_t r = 0; r < state.results.size(); ++r) {
+    state.result_shapes.push_back(std::make_shared<const Shape>(state.results[r]));
     state.result_labels.emplace_back(fmt::format("result {} of {}", r, program.name));
   }
   state.temporaries_label = fmt::format("temporaries of {}", program.name);
@@ -302,6 +303,7 @@ struct InFlightExecution : WorkItem {
       : loaded(std::move(program)),
         observer(options.observer),
         context(options.context),
+        memory(*loaded),
         done_(loaded->device->pool()) {
     work = [this] { return run(); };
     done = [this](const Status& status) { finish(status); };
@@ -333,7 +335,7 @@ struct InFlightExecution : WorkItem {
     Status status =
         StepRunner(*loaded, memory, &stop_word, *steps, observer, {number, context.get()}).run();
     // Later users of this memory queue their work behind this work.
-    memory = {};
+    memory.clear();
     return status;
   }
 
@@ -407,9 +409,8 @@ Result<BufferStorage> allocate_result(const LoadedProgram& loaded, size_t r) {
 // argument gets its memory later.
 Status allocate_execution_memory(const LoadedProgram& loaded, const std::vector<bool>& writable,
                                  ExecutionMemory& execution_memory) {
-  execution_memory.results.reserve(loaded.results.size());
   for (size_t r = 0; r < loaded.results.size(); ++r) {
-    BufferStorage& memory = execution_memory.results.emplace_back();
+    BufferStorage& memory = execution_memory.results->emplace_back();
     const uint32_t parameter = loaded.aliased_parameters[r];
     if (parameter != program::kNone && !writable.empty() && writable[parameter]) continue;
     TENON_ASSIGN(memory, allocate_result(loaded, r));
@@ -439,9 +440,8 @@ std::vector<bool> find_writable(std::span<const BufferPtr> arguments,
 Result<bool> take_arguments(const LoadedProgram& loaded, std::span<const BufferPtr> arguments,
                             const std::vector<bool>& is_donated, const std::vector<bool>& writable,
                             ExecutionMemory& execution_memory, Donations& donations) {
-  execution_memory.parameters.reserve(arguments.size());
   for (const BufferPtr& argument : arguments) {
-    TENON_ASSIGN(execution_memory.parameters.emplace_back(), argument->storage());
+    TENON_ASSIGN(execution_memory.parameters->emplace_back(), argument->storage());
   }
   for (size_t i = 0; i < is_donated.size(); ++i) {
     if (!is_donated[i]) continue;
@@ -449,8 +449,8 @@ Result<bool> take_arguments(const LoadedProgram& loaded, std::span<const BufferP
     if (writable[i] && !still_writable) return false;
   }
   for (size_t r = 0; r < loaded.results.size(); ++r) {
-    BufferStorage& memory = execution_memory.results[r];
-    if (memory.empty()) memory = execution_memory.parameters[loaded.aliased_parameters[r]];
+    BufferStorage& memory = (*execution_memory.results)[r];
+    if (memory.empty()) memory = (*execution_memory.parameters)[loaded.aliased_parameters[r]];
   }
   return true;
 }
@@ -462,7 +462,7 @@ WorkMarks comes_behind(const LoadedProgram& loaded, std::span<const BufferPtr> a
   WorkMarks after = loaded.constants_definers;
   for (size_t i = 0; i < arguments.size(); ++i) {
     after.raise(arguments[i]->definer());
-    const auto& suballocation = memory.parameters[i].suballocation;
+    const auto& suballocation = (*memory.parameters)[i].suballocation;
     if (!is_donated.empty() && is_donated[i] && suballocation != nullptr)
       after.raise(suballocation->readers());
   }
@@ -484,7 +484,7 @@ Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
     donations.reset();
     if (in_order.owns_lock()) in_order.unlock();
     const std::vector<bool> writable = find_writable(arguments, is_donated);
-    in_flight->memory = {};
+    in_flight->memory.clear();
     TENON_TRY(allocate_execution_memory(*state_, writable, in_flight->memory));
     in_order = state_->device->in_order();
     donations.emplace();
@@ -502,8 +502,8 @@ Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
   execution.results.reserve(state_->results.size());
   for (size_t r = 0; r < state_->results.size(); ++r) {
     execution.results.push_back(
-        std::make_shared<Buffer>(state_->device, MemoryKind::kDevice, state_->results[r],
-                                 in_flight->memory.results[r], execution.done));
+        std::make_shared<Buffer>(state_->device, MemoryKind::kDevice, state_->result_shapes[r],
+                                 (*in_flight->memory.results)[r], execution.done));
   }
   in_flight->after = comes_behind(*state_, arguments, in_flight->memory, is_donated);
   Device& device = *state_->device;

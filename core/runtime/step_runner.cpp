@@ -17,6 +17,8 @@ Status with_label(const Status& status, const std::string& label) {
 
 namespace {
 
+using MemoryAddresses = InlineVector<backend::MemoryAddress, 8>;
+
 Status with_label(const Status& status, const Step& step) {
   return runtime::with_label(status, step.label);
 }
@@ -32,9 +34,9 @@ backend::MemoryAddress StepRunner::place(BufferId id) const {
 backend::MemoryAddress StepRunner::memory(const program::MemoryRef& ref) const {
   switch (ref.kind) {
     case program::BufferKind::kParameter:
-      return memory_.parameters[ref.index].place();
+      return (*memory_.parameters)[ref.index].place();
     case program::BufferKind::kResult:
-      return memory_.results[ref.index].place();
+      return (*memory_.results)[ref.index].place();
     case program::BufferKind::kConstant:
       return loaded_.constants[ref.index].place();
     case program::BufferKind::kTemporary:
@@ -58,12 +60,11 @@ Status StepRunner::sequence(program::SequenceId id) {
 }
 
 Status StepRunner::segment(const LoadedProgram::LoadedSegment& segment) {
-  std::vector<backend::MemoryAddress> buffers;
-  buffers.reserve(segment.memories.size());
-  for (const program::MemoryRef& each : segment.memories) buffers.push_back(memory(each));
+  MemoryAddresses buffers(segment.memories.size());
+  for (const program::MemoryRef& each : segment.memories) buffers->push_back(memory(each));
   backend::KernelLaunch work;
   work.module = segment.module;
-  work.buffers = buffers;
+  work.buffers = *buffers;
   work.label = segment.label.c_str();
   steps_ += segment.steps;
   work.stop = stop_word();
@@ -89,14 +90,13 @@ Status StepRunner::step(const Step& step) {
 Status StepRunner::act(const Step& step, const program::Launch& launch) {
   if (loaded_.compiled.kernel_placements[launch.kernel] == KernelPlacement::kHost)
     return on_host(step, launch);
-  std::vector<backend::MemoryAddress> buffers;
-  buffers.reserve(launch.buffers.size());
-  for (const BufferId id : launch.buffers) buffers.push_back(place(id));
+  MemoryAddresses buffers(launch.buffers.size());
+  for (const BufferId id : launch.buffers) buffers->push_back(place(id));
   backend::KernelLaunch work;
   work.module = loaded_.module;
   work.kernel = loaded_.module_index[launch.kernel];
   ++steps_.kernels;
-  work.buffers = buffers;
+  work.buffers = *buffers;
   work.scalars = launch.scalars;
   work.label = step.label.c_str();
   work.stop = stop_word();
@@ -252,8 +252,8 @@ Status StepRunner::by_handler(const Step& step, const program::CustomCall& call,
 const std::byte* StepRunner::host_view(BufferId id) const {
   const program::Buffer& b = program_.buffer(program_.root(id));
   const BufferStorage* storage = &memory_.temporaries;
-  if (b.kind == program::BufferKind::kParameter) storage = &memory_.parameters[b.index];
-  if (b.kind == program::BufferKind::kResult) storage = &memory_.results[b.index];
+  if (b.kind == program::BufferKind::kParameter) storage = &(*memory_.parameters)[b.index];
+  if (b.kind == program::BufferKind::kResult) storage = &(*memory_.results)[b.index];
   if (b.kind == program::BufferKind::kConstant) storage = &loaded_.constants[b.index];
   const std::byte* const data = storage->empty() ? nullptr : storage->host_data();
   const int64_t offset = b.kind == program::BufferKind::kTemporary ? b.offset : 0;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/base/inline_vector.h"
 #include "core/runtime/executable.h"
 
 namespace tenon::runtime {
@@ -54,14 +55,24 @@ struct LoadedProgram {
   bool is_brief = false;
   std::vector<Shape> parameters;
   std::vector<Shape> results;
-  std::vector<MemoryLabel> result_labels;  ///< Labels of their memory.
+  std::vector<std::shared_ptr<const Shape>> result_shapes;  ///< The same, for their buffers.
+  std::vector<MemoryLabel> result_labels;                   ///< Labels of their memory.
   MemoryLabel temporaries_label;
 };
 
 /// Memory of one execution.
 struct ExecutionMemory {
-  std::vector<BufferStorage> parameters;
-  std::vector<BufferStorage> results;
+  explicit ExecutionMemory(const LoadedProgram& loaded)
+      : parameters(loaded.parameters.size()), results(loaded.results.size()) {}
+  /// Gives all memory back.
+  void clear() {
+    parameters->clear();
+    results->clear();
+    temporaries = {};
+  }
+
+  InlineVector<BufferStorage, 4> parameters;
+  InlineVector<BufferStorage, 2> results;
   BufferStorage temporaries;
 };
 

@@ -168,13 +168,17 @@ Result<HostDevice::Pinned> HostDevice::pin(const MemoryAddress& place, int64_t b
 
 Result<std::vector<HostDevice::Pinned>> HostDevice::pin(std::span<const MemoryAddress> places,
                                                         std::span<const int64_t> bytes) const {
-  std::vector<Pinned> list;
-  list.reserve(places.size());
-  for (size_t i = 0; i < places.size(); ++i) {
-    TENON_ASSIGN(Pinned pinned, pin(places[i], bytes[i]));
-    list.push_back(std::move(pinned));
-  }
+  std::vector<Pinned> list(places.size());
+  TENON_TRY(pin(places, bytes, list));
   return list;
+}
+
+Status HostDevice::pin(std::span<const MemoryAddress> places, std::span<const int64_t> bytes,
+                       std::span<Pinned> pinned) const {
+  for (size_t i = 0; i < places.size(); ++i) {
+    TENON_ASSIGN(pinned[i], pin(places[i], bytes[i]));
+  }
+  return {};
 }
 
 // Pins the memory at the first element; all elements lie within it.

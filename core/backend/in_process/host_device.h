@@ -80,6 +80,9 @@ class HostDevice : public Device {
   /// Pins one range of `bytes` bytes at each of `places`.
   Result<std::vector<Pinned>> pin(std::span<const MemoryAddress> places,
                                   std::span<const int64_t> bytes) const;
+  /// The same, to `pinned`, which is as long.
+  Status pin(std::span<const MemoryAddress> places, std::span<const int64_t> bytes,
+             std::span<Pinned> pinned) const;
   /// Queues work after all earlier work of the queue.
   template <class Do>
   void push(uint32_t queue, Do&& work) {

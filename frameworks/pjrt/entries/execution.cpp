@@ -2,6 +2,7 @@
 #include <exception>
 #include <vector>
 
+#include "core/base/inline_vector.h"
 #include "core/runtime/memory/donations.h"
 #include "frameworks/pjrt/entries/buffers.h"
 #include "frameworks/pjrt/entries/executables.h"
@@ -14,7 +15,9 @@ namespace {
 
 // The arguments of an execution, all in device memory.
 struct ExecutionArguments {
-  std::vector<runtime::BufferPtr> buffers;
+  explicit ExecutionArguments(size_t count) : buffers(count) {}
+
+  InlineVector<runtime::BufferPtr, 8> buffers;
   /// Donated buffers in other memory, which the runtime does not see: it gets copies instead.
   std::vector<runtime::BufferPtr> replaced;
   runtime::ExecuteOptions options;
@@ -33,10 +36,9 @@ bool has_other_sizes(const Shape& given, const Shape& expected) {
 }
 
 // Kernels read only device memory: arguments in other memory are copied first.
-Result<ExecutionArguments> arguments_of(const PJRT_LoadedExecutable_Execute_Args& args,
-                                        const runtime::Executable& executable,
-                                        bool takes_reshaped) {
-  ExecutionArguments arguments;
+Status add_arguments(const PJRT_LoadedExecutable_Execute_Args& args,
+                     const runtime::Executable& executable, bool takes_reshaped,
+                     ExecutionArguments& arguments) {
   const PJRT_ExecuteOptions* options = args.options;
   for (size_t i = 0; options != nullptr && i < options->num_non_donatable_input_indices; ++i) {
     arguments.options.keep.push_back(
@@ -54,7 +56,6 @@ Result<ExecutionArguments> arguments_of(const PJRT_LoadedExecutable_Execute_Args
   // detected here.
   const size_t twice =
       donates ? runtime::first_donated_twice<PJRT_Buffer*>(handles, is_given) : args.num_args;
-  arguments.buffers.reserve(args.num_args);
   for (size_t i = 0; i < args.num_args; ++i) {
     const PJRT_Buffer* given = handles[i];
     if (given == nullptr) return invalid_argument("argument {} is null", i);
@@ -76,9 +77,9 @@ Result<ExecutionArguments> arguments_of(const PJRT_LoadedExecutable_Execute_Args
     if (reshapes) {
       TENON_ASSIGN(buffer, reshaped(*buffer, executable.parameters()[i]));
     }
-    arguments.buffers.push_back(std::move(buffer));
+    arguments.buffers->push_back(std::move(buffer));
   }
-  return arguments;
+  return {};
 }
 
 // A result that the program requires in other memory than device memory.
@@ -182,35 +183,38 @@ Status execute(PJRT_LoadedExecutable_Execute_Args& args) {
   TENON_TRY(check_devices(args, state));
   TENON_ASSIGN(const std::shared_ptr<const runtime::Executable> executable,
                live_executable(*args.executable));
-  TENON_ASSIGN(ExecutionArguments arguments, arguments_of(args, *executable, state.takes_reshaped));
+  ExecutionArguments arguments(args.num_args);
+  TENON_TRY(add_arguments(args, *executable, state.takes_reshaped, arguments));
   arguments.options.context = data_of(args.options);
   // Handles and memory are allocated first: after the arguments are taken, no allocation may fail.
-  std::vector<std::unique_ptr<PJRT_Buffer>> outputs;
-  outputs.reserve(state.results.memory.size());
+  InlineVector<std::unique_ptr<PJRT_Buffer>, 4> outputs(state.results.memory.size());
   for (const runtime::MemoryKind kind : state.results.memory) {
     PJRT_Memory* const memory = state.device->memories[static_cast<size_t>(kind)];
-    outputs.push_back(
+    outputs->push_back(
         std::make_unique<PJRT_Buffer>(PJRT_Buffer{state.client, memory, {}, nullptr}));
-    outputs.back()->set_rank(state.results.ranks[outputs.size() - 1]);
+    outputs->back()->set_rank(state.results.ranks[outputs->size() - 1]);
   }
-  auto event = std::make_unique<PJRT_Event>(PJRT_Event{runtime::Event::ready()});
+  std::unique_ptr<PJRT_Event> event;
+  if (args.device_complete_events != nullptr) {
+    event = std::make_unique<PJRT_Event>(PJRT_Event{runtime::Event::ready()});
+  }
   TENON_ASSIGN(std::vector<MovedResult> moved, moved_results(state.results, *executable));
   runtime::Donations donations;
   for (const runtime::BufferPtr& buffer : arguments.replaced) {
     if (auto taken = donations.take(buffer); !taken) return taken.error();
   }
   TENON_ASSIGN(runtime::Execution execution,
-               executable->execute(arguments.buffers, arguments.options));
+               executable->execute(*arguments.buffers, arguments.options));
   donations.keep();
   for (MovedResult& each : moved) {
     runtime::BufferPtr& result = execution.results[each.number];
     result = move_result(result, each);
   }
-  for (size_t r = 0; r < outputs.size(); ++r) {
-    outputs[r]->buffer = std::move(execution.results[r]);
-    args.output_lists[0][r] = outputs[r].release();
+  for (size_t r = 0; r < outputs->size(); ++r) {
+    (*outputs)[r]->buffer = std::move(execution.results[r]);
+    args.output_lists[0][r] = (*outputs)[r].release();
   }
-  if (args.device_complete_events != nullptr) {
+  if (event != nullptr) {
     event->event = execution.done;
     args.device_complete_events[0] = event.release();
   }
