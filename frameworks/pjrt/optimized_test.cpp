@@ -49,6 +49,31 @@ TEST_P(OptimizedProgram, IsWhatTheRulesLeave) {
 INSTANTIATE_TEST_SUITE_P(Devices, OptimizedProgram, ::testing::Values("interp", "cpu", "reference"),
                          [](const auto& info) { return std::string(info.param); });
 
+// HLO has no ops of CHLO: jaxlib, which converts the text, takes XLA's calls.
+TEST(OptimizedText, HasCallsInPlaceOfChlo) {
+  constexpr const char* kErf = R"(
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = chlo.erf %x : tensor<4xf32> -> tensor<4xf32>
+  %1 = chlo.sinh %0 : tensor<4xf32> -> tensor<4xf32>
+  return %1 : tensor<4xf32>
+})";
+  const Client client("reference", "", "1");
+  PJRT_LoadedExecutable* const loaded = client.compiled(kErf);
+  PJRT_Executable* const executable = executable_of(loaded);
+  const std::string text = optimized(executable);
+  EXPECT_EQ(text.find("chlo."), std::string::npos) << text;
+  EXPECT_NE(text.find("@mhlo.erf(%arg0)"), std::string::npos) << text;
+  EXPECT_NE(text.find("@mhlo.sinh(%0)"), std::string::npos) << text;
+  PJRT_LoadedExecutable* again = nullptr;
+  EXPECT_EQ(client.compile(text, "", &again), "") << "the text is a program";
+  PJRT_Executable* const second = executable_of(again);
+  EXPECT_EQ(optimized(second), text);
+  destroy(executable);
+  destroy(second);
+  destroy(loaded);
+  destroy(again);
+}
+
 // A caller that learns nothing here would read the optimized program instead.
 TEST(Shardings, AreNone) {
   const PJRT_Extension_Base* node = api().extension_start;

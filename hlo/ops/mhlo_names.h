@@ -37,4 +37,12 @@ inline std::optional<std::string_view> unary_of_mhlo(std::string_view name) {
   return std::nullopt;
 }
 
+/// The other way round.
+inline std::optional<std::string_view> mhlo_of_unary(std::string_view name) {
+  for (const auto& [mhlo, ours] : kMhloUnary) {
+    if (ours == name) return mhlo;
+  }
+  return std::nullopt;
+}
+
 }  // namespace tenon::hlo

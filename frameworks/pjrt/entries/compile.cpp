@@ -7,7 +7,9 @@
 #include "frameworks/pjrt/entries/table.h"
 #include "frameworks/pjrt/tokens.h"
 #include "frameworks/pjrt/types.h"
+#include "hlo/builder/builder.h"
 #include "hlo/import/import.h"
+#include "hlo/ops/mhlo_names.h"
 #include "hlo/passes/pass.h"
 #include "hlo/proto/proto.h"
 #include "hlo/text/printer.h"
@@ -193,6 +195,28 @@ void drop_shardings(hlo::Computation& computation) {
   }
 }
 
+// jaxlib converts the text to HLO, where it knows no ops of CHLO; as XLA's calls they are read.
+Status name_for_xla(hlo::Computation& computation) {
+  for (auto each = computation.begin(); each != computation.end();) {
+    hlo::Instruction& op = *each++;
+    for (size_t r = 0; r < op.region_count(); ++r) TENON_TRY(name_for_xla(op.region(r)));
+    const auto name = hlo::mhlo_of_unary(op.name());
+    if (!name) continue;
+    hlo::Builder builder(computation, &op);
+    builder.set_location(op.location());
+    hlo::Instruction* const call =
+        builder.create(hlo::OpCode::kCustomCall, op.operands(),
+                       {{hlo::AttrKey::call_target_name, std::string(*name)}}, op.result_types());
+    if (call == nullptr) return builder.status();
+    call->mutable_discardable().emplace_back("mhlo.attributes", hlo::Dict());
+    call->mutable_discardable().emplace_back("mhlo.version",
+                                             hlo::IntegerAttr{1, ElementType::kS64});
+    op.replace_all_uses({{call, 0}});
+    computation.erase(&op);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::string> optimized_text(const ExecutableState& state) {
@@ -203,7 +227,10 @@ Result<std::string> optimized_text(const ExecutableState& state) {
   hlo::PassOptions passes;
   passes.rewrites = options.compile.rewrites;
   TENON_TRY(hlo::run_passes(*module, kPasses, passes));
-  for (const auto& function : module->functions()) drop_shardings(*function);
+  for (const auto& function : module->functions()) {
+    drop_shardings(*function);
+    TENON_TRY(name_for_xla(*function));
+  }
   return hlo::print_module(*module, {.form = hlo::TextForm::kStableHlo, .locations = true});
 }
 
