@@ -38,7 +38,7 @@ Result<hlo::Compilation> compiled(const ExplainOptions& options) {
   compile.lower.entry = options.entry;
   compile.rewrites = options.rewrites;
   TENON_TRY(set_tuning(options.tuning, compile.lower.tuning));
-  return hlo::compile(*module, *chosen.backend, chosen.target, compile);
+  return hlo::compile(std::move(module), *chosen.backend, chosen.target, compile);
 }
 
 void print_placement(const hlo::Compilation& compilation, bool json) {

@@ -125,11 +125,11 @@ class BackendEngine : public Engine {
   explicit BackendEngine(std::shared_ptr<runtime::Client> client)
       : Engine(client, client->shared_backend()) {}
 
-  Result<CompiledModule> compile(std::shared_ptr<const hlo::Module> module, size_t device,
+  Result<CompiledModule> compile(std::unique_ptr<hlo::Module> module, size_t device,
                                  const hlo::CompileOptions& options) override {
     TENON_ASSIGN(const std::shared_ptr<runtime::Device> target, live_device(device));
-    TENON_ASSIGN(hlo::Compilation compilation,
-                 hlo::compile(*module, client().backend(), target->info().target, options));
+    TENON_ASSIGN(hlo::Compilation compilation, hlo::compile(std::move(module), client().backend(),
+                                                            target->info().target, options));
     TENON_ASSIGN(CompiledModule compiled, load_on(target, std::move(compilation.compiled)));
     compiled.steps = summary_of(compilation.placement);
     return compiled;
@@ -198,8 +198,9 @@ class ReferenceEngine : public Engine {
   explicit ReferenceEngine(std::shared_ptr<runtime::Client> client)
       : Engine(std::move(client), nullptr) {}
 
-  Result<CompiledModule> compile(std::shared_ptr<const hlo::Module> module, size_t device,
+  Result<CompiledModule> compile(std::unique_ptr<hlo::Module> given, size_t device,
                                  const hlo::CompileOptions&) override {
+    std::shared_ptr<const hlo::Module> module = std::move(given);
     const auto functions = runtime::HostFunctions::instance().of(kPlatformName);
     TENON_TRY(check_targets(*module, functions));
     const std::shared_ptr<hlo::Module> laid_out = module->clone();
@@ -353,17 +354,18 @@ Result<NamedDevices> find_devices(const EngineOptions& options) {
 }
 
 Result<UnloadedModule> compile_for(const NamedDevices& devices, size_t device,
-                                   const hlo::Module& module, const hlo::CompileOptions& options) {
+                                   std::unique_ptr<hlo::Module> module,
+                                   const hlo::CompileOptions& options) {
   UnloadedModule unloaded;
   const auto functions = runtime::HostFunctions::instance().of(kPlatformName);
   if (devices.backend == nullptr) {
-    TENON_TRY(check_targets(module, functions));
+    TENON_TRY(check_targets(*module, functions));
     unloaded.steps = {1, 1};
     return unloaded;
   }
   const backend::TargetInfo& target = devices.devices[device].target;
   TENON_ASSIGN(hlo::Compilation compilation,
-               hlo::compile(module, *devices.backend, target, options));
+               hlo::compile(std::move(module), *devices.backend, target, options));
   TENON_ASSIGN(const runtime::CustomCalls calls, host_functions(compilation.compiled.program));
   TENON_TRY(check_targets(compilation.compiled, calls, functions));
   CompiledModule sizes;

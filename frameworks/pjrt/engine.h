@@ -75,7 +75,8 @@ struct UnloadedModule {
 };
 /// Compiles for a device of that index without opening it. Errors: those of Engine::compile.
 Result<UnloadedModule> compile_for(const NamedDevices& devices, size_t device,
-                                   const hlo::Module& module, const hlo::CompileOptions& options);
+                                   std::unique_ptr<hlo::Module> module,
+                                   const hlo::CompileOptions& options);
 
 class Engine {
  public:
@@ -104,7 +105,7 @@ class Engine {
   }
   /// `device` is an index in devices(). Errors: those of the driver; kUnimplemented, with its
   /// target, for a custom call without an implementation.
-  virtual Result<CompiledModule> compile(std::shared_ptr<const hlo::Module> module, size_t device,
+  virtual Result<CompiledModule> compile(std::unique_ptr<hlo::Module> module, size_t device,
                                          const hlo::CompileOptions& options) = 0;
   /// The serial form of an executable that `compile` made; empty if the engine has no serial form.
   virtual std::string save(const runtime::Executable& executable) const = 0;

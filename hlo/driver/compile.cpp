@@ -449,10 +449,9 @@ class ProgramCompiler {
 
 }  // namespace
 
-Result<Compilation> compile(const Module& module, backend::Backend& backend,
+Result<Compilation> compile(std::unique_ptr<Module> module, backend::Backend& backend,
                             const backend::TargetInfo& target, const CompileOptions& options) {
-  const std::unique_ptr<Module> copy = module.clone();
-  TENON_TRY(select_entry(*copy, options.lower.entry));
+  TENON_TRY(select_entry(*module, options.lower.entry));
   int64_t folded = 0;
   ProgramCompiler compiler(backend, target, options);
   PassOptions passes;
@@ -461,10 +460,15 @@ Result<Compilation> compile(const Module& module, backend::Backend& backend,
   passes.reads_panels = [&] { return compiler.reads_panels(passes.cost.panel_bytes); };
   passes.folded = &folded;
   passes.takes_composite = [&](const Instruction& op) { return compiler.takes_composite(op); };
-  TENON_TRY(run_passes(*copy, optimizing_passes(), passes));
-  TENON_ASSIGN(Compilation compilation, compiler.run(*copy));
+  TENON_TRY(run_passes(*module, optimizing_passes(), passes));
+  TENON_ASSIGN(Compilation compilation, compiler.run(*module));
   compilation.folded = folded;
   return compilation;
+}
+
+Result<Compilation> compile(const Module& module, backend::Backend& backend,
+                            const backend::TargetInfo& target, const CompileOptions& options) {
+  return compile(module.clone(), backend, target, options);
 }
 
 Result<Compilation> compile(const program::Program& program, backend::Backend& backend,

@@ -42,7 +42,11 @@ struct Compilation {
 };
 
 /// Errors: those of lowering; those of the backend's compile, other than declining; with `strict`
-/// kFailedPrecondition.
+/// kFailedPrecondition. Constants that a pass lays out anew are gone with the Module that was
+/// given: a caller that needs it no more saves their memory.
+Result<Compilation> compile(std::unique_ptr<Module> module, backend::Backend& backend,
+                            const backend::TargetInfo& target, const CompileOptions& options = {});
+/// The same for a copy.
 Result<Compilation> compile(const Module& module, backend::Backend& backend,
                             const backend::TargetInfo& target, const CompileOptions& options = {});
 

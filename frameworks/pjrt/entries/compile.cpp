@@ -113,7 +113,7 @@ struct ReadProgram {
   std::shared_ptr<ExecutableState> state = std::make_shared<ExecutableState>();
   PjrtCompileOptions options;
   size_t device = 0;
-  std::shared_ptr<hlo::Module> module;
+  std::unique_ptr<hlo::Module> module;
 };
 
 Result<ReadProgram> read_program(std::string_view code, std::string_view options, size_t devices) {
@@ -158,15 +158,15 @@ Result<PJRT_LoadedExecutable*> compile(const std::shared_ptr<ClientState>& clien
   read.state->client = client;
   read.state->device = client->devices[read.device];
   TENON_ASSIGN(CompiledModule compiled,
-               client->engine->compile(read.module, read.device, read.options.compile));
+               client->engine->compile(std::move(read.module), read.device, read.options.compile));
   return finish(std::move(read.state), std::move(compiled));
 }
 
 Result<PJRT_Executable*> compile(const PJRT_TopologyDescription& topology, std::string_view code,
                                  std::string_view options) {
   TENON_ASSIGN(ReadProgram read, read_program(code, options, topology.descriptions.size()));
-  TENON_ASSIGN(UnloadedModule compiled,
-               compile_for(topology.named, read.device, *read.module, read.options.compile));
+  TENON_ASSIGN(UnloadedModule compiled, compile_for(topology.named, read.device,
+                                                    std::move(read.module), read.options.compile));
   ExecutableState& state = *read.state;
   set_costs(state, compiled.steps);
   state.target = topology.descriptions[read.device]->kind;

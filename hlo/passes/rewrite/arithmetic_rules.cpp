@@ -60,6 +60,9 @@ constexpr Condition kRealWithSign{"x is real, of a type with a sign", [](const M
 constexpr Condition kSameType{"the result has the type of x", [](const Match& m) {
                                 return m.x().type() == m.root().result_type();
                               }};
+constexpr Condition kUsedByChoice{
+    "the choice alone uses what it chooses from",
+    [](const Match& m) { return m.ops[1]->uses().size() == 1 && m.ops[2]->uses().size() == 1; }};
 constexpr Condition kThroughWider{
     "the type between represents every number of the first; a float between integers saturates no "
     "more "
@@ -134,6 +137,13 @@ constexpr Rule kRules[] = {
      .because = "the choice is known"},
     {.name = "select-not", .pattern = "select(not(p), x, y)", .replacement = "select(p, y, x)",
      .because = "a negated predicate selects the other operand"},
+    {.name = "select-divide", .pattern = "select(p, divide(x, y), divide(z, w))", .where = kUsedByChoice,
+     .replacement = "divide(select(p, x, z), select(p, y, w))",
+     .because = "each element is the same quotient; choices cost less than quotients"},
+    {.name = "select-exponential", .pattern = "select(p, exponential(x), exponential(y))", .where = kUsedByChoice,
+     .replacement = "exponential(select(p, x, y))", .because = "each element is the same function"},
+    {.name = "select-log", .pattern = "select(p, log(x), log(y))", .where = kUsedByChoice,
+     .replacement = "log(select(p, x, y))", .because = "each element is the same function"},
     // Comparisons.
     {.name = "compare-self-true", .pattern = "compare[EQ|GE|LE](x, x)", .where = kIntegerOrPred,
      .replacement = "true", .because = "an integer or pred equals itself; a NaN does not"},
