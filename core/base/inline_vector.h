@@ -8,7 +8,8 @@
 namespace tenon {
 
 /// A vector for which `kInline` elements have room within the object: for short lists on paths
-/// where an allocation counts, such as the buffers of a launch. It cannot be copied or moved.
+/// where an allocation counts, such as the buffers of a launch. It cannot be copied or moved, and
+/// neither may the vector be moved out of it.
 template <class T, size_t kInline>
 class InlineVector {
  public:

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <new>
 
 namespace tenon {
@@ -47,8 +48,10 @@ Status::Status(ErrorCode code, std::string message) noexcept {
 }
 
 const Status::Details& Status::details() const {
-  // Never destroyed: threads may outlive the main function.
-  static const Details* const kNone = new Details{ErrorCode::kOk, ""};
+  // Takes no memory of the heap, which may be what lacks, and is never destroyed, since threads may
+  // outlive the main function.
+  alignas(Details) static std::byte room[sizeof(Details)];
+  static const Details* const kNone = new (room) Details{ErrorCode::kOk, ""};
   return has_details() ? *reinterpret_cast<const Details*>(state_) : *kNone;
 }
 

@@ -215,7 +215,7 @@ Status ModuleBuilder::convert_op(const RawOp& raw, Computation& into) {
   }
   if (*code == OpCode::kCustomCall) {
     const auto* target = raw_attr<std::string>(raw, "call_target_name");
-    if (target != nullptr && target->starts_with("mhlo."))
+    if (target != nullptr && (target->starts_with("mhlo.") || unary_of_mhlo(*target)))
       return convert_mhlo_call(*target, raw, into);
   }
   return convert_known(*code, raw, into);

@@ -32,15 +32,16 @@ inline constexpr std::array<std::pair<std::string_view, std::string_view>, 11> k
 
 inline std::optional<std::string_view> unary_of_mhlo(std::string_view name) {
   for (const auto& [mhlo, ours] : kMhloUnary) {
-    if (mhlo == name) return ours;
+    if (mhlo == name || ours == name) return ours;
   }
   return std::nullopt;
 }
 
-/// The other way round.
-inline std::optional<std::string_view> mhlo_of_unary(std::string_view name) {
+/// The target of the custom call by which a program for XLA names an op of Tenon: unary_of_mhlo
+/// reads it again. XLA itself has no erfc, and refuses unknown names of its own dialect.
+inline std::optional<std::string_view> call_target_for_xla(std::string_view name) {
   for (const auto& [mhlo, ours] : kMhloUnary) {
-    if (ours == name) return mhlo;
+    if (ours == name) return ours == "chlo.erfc" ? ours : mhlo;
   }
   return std::nullopt;
 }

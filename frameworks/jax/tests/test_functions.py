@@ -159,6 +159,13 @@ def test_ahead_of_time():
     np.testing.assert_array_equal(compiled(np.eye(8, dtype=np.float32)), np.eye(8))
 
 
+# jaxlib converts the text to HLO, and knows other functions than StableHLO and CHLO.
+@pytest.mark.parametrize("function", [lax.erf, lax.erfc, lax.erf_inv, lax.tan, lax.sinh, lax.cosh, lax.asin, lax.acos, lax.asinh, lax.acosh, lax.atanh,
+                                      lax.lgamma, lax.digamma, lambda x: lax.top_k(x, 2)])
+def test_optimized_text_of_functions(function):
+    assert jax.jit(function).lower(np.ones(4, np.float32)).compile().as_text().startswith("HloModule")
+
+
 def test_unknown_compiler_option():
     with pytest.raises(jax.errors.JaxRuntimeError, match="INVALID_ARGUMENT: No such compile option: 'speed'"):
         jax.jit(lambda x: x, compiler_options={"speed": "warp"})(1.0)

@@ -195,12 +195,12 @@ void drop_shardings(hlo::Computation& computation) {
   }
 }
 
-// jaxlib converts the text to HLO, where it knows no ops of CHLO; as XLA's calls they are read.
+// jaxlib converts the text to HLO, for which it expands some ops of CHLO and refuses others.
 Status name_for_xla(hlo::Computation& computation) {
   for (auto each = computation.begin(); each != computation.end();) {
     hlo::Instruction& op = *each++;
     for (size_t r = 0; r < op.region_count(); ++r) TENON_TRY(name_for_xla(op.region(r)));
-    const auto name = hlo::mhlo_of_unary(op.name());
+    const auto name = hlo::call_target_for_xla(op.name());
     if (!name) continue;
     hlo::Builder builder(computation, &op);
     builder.set_location(op.location());

@@ -35,7 +35,8 @@ bool has_other_sizes(const Shape& given, const Shape& expected) {
          given.byte_size() == expected.byte_size();
 }
 
-// Kernels read only device memory: arguments in other memory are copied first.
+// Adds the program's arguments, as many as it has parameters. Kernels read only device memory:
+// arguments in other memory are copied first.
 Status add_arguments(const PJRT_LoadedExecutable_Execute_Args& args,
                      const runtime::Executable& executable, bool takes_reshaped,
                      ExecutionArguments& arguments) {
@@ -43,10 +44,6 @@ Status add_arguments(const PJRT_LoadedExecutable_Execute_Args& args,
   for (size_t i = 0; options != nullptr && i < options->num_non_donatable_input_indices; ++i) {
     arguments.options.keep.push_back(
         static_cast<uint32_t>(options->non_donatable_input_indices[i]));
-  }
-  if (args.num_args != executable.program().parameters.size()) {
-    return invalid_argument("{} arguments, the program takes {}", args.num_args,
-                            executable.program().parameters.size());
   }
   const std::span<PJRT_Buffer* const> handles(args.argument_lists[0], args.num_args);
   const bool donates = !executable.program().donated.empty();
@@ -183,6 +180,10 @@ Status execute(PJRT_LoadedExecutable_Execute_Args& args) {
   TENON_TRY(check_devices(args, state));
   TENON_ASSIGN(const std::shared_ptr<const runtime::Executable> executable,
                live_executable(*args.executable));
+  if (args.num_args != executable->parameters().size()) {
+    return invalid_argument("{} arguments, the program takes {}", args.num_args,
+                            executable->parameters().size());
+  }
   ExecutionArguments arguments(args.num_args);
   TENON_TRY(add_arguments(args, *executable, state.takes_reshaped, arguments));
   arguments.options.context = data_of(args.options);

@@ -44,6 +44,23 @@ bool converts_as_directly(const Match& match) {
   return !saturates || holds_all(last, first);
 }
 
+// A choice in a region may be of what is computed once, before a loop.
+bool computes_both_for_itself(const Match& match) {
+  const auto is_own = [&](const Instruction* op) {
+    return op->uses().size() == 1 && op->parent() == match.root().parent() &&
+           op->attribute(AttrKey::result_accuracy) == nullptr;
+  };
+  return is_own(match.ops[1]) && is_own(match.ops[2]);
+}
+
+// A known divisor makes a multiplication of a quotient.
+bool divides_by_unknown_numbers(const Match& match) {
+  const auto is_known = [](const Instruction* quotient) {
+    return constant_of(quotient->operand(1)) != nullptr;
+  };
+  return computes_both_for_itself(match) && !is_known(match.ops[1]) && !is_known(match.ops[2]);
+}
+
 constexpr Condition kInteger{"x is an integer",
                              [](const Match& m) { return is_integer(m.type()); }};
 constexpr Condition kIntegerOrPred{"x is an integer or pred", [](const Match& m) {
@@ -60,9 +77,12 @@ constexpr Condition kRealWithSign{"x is real, of a type with a sign", [](const M
 constexpr Condition kSameType{"the result has the type of x", [](const Match& m) {
                                 return m.x().type() == m.root().result_type();
                               }};
-constexpr Condition kUsedByChoice{
-    "the choice alone uses what it chooses from",
-    [](const Match& m) { return m.ops[1]->uses().size() == 1 && m.ops[2]->uses().size() == 1; }};
+constexpr Condition kOwnOperands{
+    "both are computed beside the choice, for it alone, with no accuracy stated",
+    computes_both_for_itself};
+constexpr Condition kOwnQuotients{
+    "both are computed beside the choice, for it alone, and no divisor is a constant",
+    divides_by_unknown_numbers};
 constexpr Condition kThroughWider{
     "the type between represents every number of the first; a float between integers saturates no "
     "more "
@@ -137,12 +157,12 @@ constexpr Rule kRules[] = {
      .because = "the choice is known"},
     {.name = "select-not", .pattern = "select(not(p), x, y)", .replacement = "select(p, y, x)",
      .because = "a negated predicate selects the other operand"},
-    {.name = "select-divide", .pattern = "select(p, divide(x, y), divide(z, w))", .where = kUsedByChoice,
+    {.name = "select-divide", .pattern = "select(p, divide(x, y), divide(z, w))", .where = kOwnQuotients,
      .replacement = "divide(select(p, x, z), select(p, y, w))",
      .because = "each element is the same quotient; choices cost less than quotients"},
-    {.name = "select-exponential", .pattern = "select(p, exponential(x), exponential(y))", .where = kUsedByChoice,
+    {.name = "select-exponential", .pattern = "select(p, exponential(x), exponential(y))", .where = kOwnOperands,
      .replacement = "exponential(select(p, x, y))", .because = "each element is the same function"},
-    {.name = "select-log", .pattern = "select(p, log(x), log(y))", .where = kUsedByChoice,
+    {.name = "select-log", .pattern = "select(p, log(x), log(y))", .where = kOwnOperands,
      .replacement = "log(select(p, x, y))", .because = "each element is the same function"},
     // Comparisons.
     {.name = "compare-self-true", .pattern = "compare[EQ|GE|LE](x, x)", .where = kIntegerOrPred,

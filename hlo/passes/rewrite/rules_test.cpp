@@ -6,6 +6,7 @@
 #include <set>
 
 #include "hlo/evaluator/evaluator.h"
+#include "hlo/import/import.h"
 #include "hlo/passes/rewrite/rewriter.h"
 #include "hlo/passes/rewrite/sampler.h"
 #include "hlo/text/printer.h"
@@ -225,6 +226,55 @@ TEST(Rules, ScatterOfEveryOtherElement) {
     ASSERT_TRUE(after) << after.error().to_string();
     EXPECT_EQ((*after)[0], (*before)[0]);
   }
+}
+
+// Whether a rule changes the program.
+bool changes(std::string_view text) {
+  const auto module = import_module(text, "t");
+  EXPECT_TRUE(module) << module.error().to_string();
+  const std::string before = print_module(**module);
+  EXPECT_TRUE(apply_rules(**module));
+  return print_module(**module) != before;
+}
+
+TEST(Rules, ChoicesOfWhatIsComputedBeforeALoopStay) {
+  constexpr std::string_view kHead =
+      "func.func @main(%p: tensor<4xi1>, %x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {";
+  const auto program = [&](std::string_view body) {
+    return fmt::format("{}\n{}\n}}", kHead, body);
+  };
+  EXPECT_TRUE(changes(program(R"(%0 = stablehlo.exponential %x : tensor<4xf32>
+    %1 = stablehlo.exponential %y : tensor<4xf32>
+    %2 = stablehlo.select %p, %0, %1 : tensor<4xi1>, tensor<4xf32>
+    return %2 : tensor<4xf32>)")));
+  EXPECT_FALSE(changes(program(R"(%0 = stablehlo.exponential %x : tensor<4xf32>
+    %1 = stablehlo.exponential %y : tensor<4xf32>
+    %2 = stablehlo.while(%i = %x) : tensor<4xf32>
+    cond {
+      %c = stablehlo.constant dense<true> : tensor<i1>
+      stablehlo.return %c : tensor<i1>
+    } do {
+      %s = stablehlo.select %p, %0, %1 : tensor<4xi1>, tensor<4xf32>
+      stablehlo.return %s : tensor<4xf32>
+    }
+    return %2 : tensor<4xf32>)")));
+  EXPECT_FALSE(changes(program(R"(%0 = "stablehlo.exponential"(%x) {result_accuracy =
+        #stablehlo.result_accuracy<ulps = 3, mode = #stablehlo.result_accuracy_mode<TOLERANCE>>} :
+        (tensor<4xf32>) -> tensor<4xf32>
+    %1 = stablehlo.exponential %y : tensor<4xf32>
+    %2 = stablehlo.select %p, %0, %1 : tensor<4xi1>, tensor<4xf32>
+    return %2 : tensor<4xf32>)")));
+}
+
+TEST(Rules, ChoicesOfQuotientsByConstantsStay) {
+  EXPECT_FALSE(changes(R"(
+    func.func @main(%p: tensor<4xi1>, %x: tensor<4xi32>, %y: tensor<4xi32>) -> tensor<4xi32> {
+      %c = stablehlo.constant dense<7> : tensor<4xi32>
+      %0 = stablehlo.divide %x, %c : tensor<4xi32>
+      %1 = stablehlo.divide %y, %x : tensor<4xi32>
+      %2 = stablehlo.select %p, %0, %1 : tensor<4xi1>, tensor<4xi32>
+      return %2 : tensor<4xi32>
+    })"));
 }
 
 TEST(Rules, CanBeDisabled) {
