@@ -1,10 +1,9 @@
 #include "calls.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 
 #include "core/base/process/environment.h"
+#include "core/base/process/library.h"
 
 namespace tenon::opencl {
 namespace {
@@ -26,15 +25,18 @@ kernel void own_softmax(global const char* x, OFFSET at_x, global char* y, OFFSE
 }
 )";
 
-using Gemm = int (*)(int layout, int transpose_a, int transpose_b, size_t m, size_t n, size_t k,
-                     float alpha, cl_mem a, size_t a_offset, size_t a_stride, cl_mem b,
-                     size_t b_offset, size_t b_stride, float beta, cl_mem c, size_t c_offset,
-                     size_t c_stride, cl_command_queue* queue, cl_event* done);
-
-Gemm clblast_gemm() {
-  static void* const library = dlopen("libclblast.so.1", RTLD_NOW | RTLD_LOCAL);
-  static void* const gemm = library == nullptr ? nullptr : dlsym(library, "CLBlastSgemm");
-  return reinterpret_cast<Gemm>(gemm);
+struct ClBlast final : NamedLibrary {
+  ClBlast() : NamedLibrary("TENON_CLBLAST_LIBRARY", {"libclblast.so.1"}) {}
+  LibraryFunction<int, int, int, size_t, size_t, size_t, float, cl_mem, size_t, size_t, cl_mem,
+                  size_t, size_t, float, cl_mem, size_t, size_t, cl_command_queue*, cl_event*>
+      gemm{*this, "CLBlastSgemm"};
+  Status status_of(int code, std::string_view function) const override {
+    return internal_error("{}: code {}", function, code);
+  }
+};
+const ClBlast& clblast() {
+  static const ClBlast loaded;
+  return loaded;
 }
 
 bool wants_clblast(const Found& found) {
@@ -58,8 +60,8 @@ Result<kernel::RenderedSource> own_kernel(const Found& found,
     return unimplemented("only rows of f32 in vectors of 16");
   }
   std::string text = fmt::format("#define VECTORS {}\n#define OFFSET {}\n#define STOP {}\n{}",
-                                 columns / 16, found.offset_bits == 64 ? "ulong" : "uint",
-                                 found.shares_memory ? ", global uint* stop" : "", kSoftmax);
+                                 columns / 16, found.offset_bits() == 64 ? "ulong" : "uint",
+                                 found.shares_memory() ? ", global uint* stop" : "", kSoftmax);
   return kernel::RenderedSource{std::move(text),
                                 {{"own_softmax", element_count(x.dims()) / columns, 1}}};
 }
@@ -71,7 +73,7 @@ std::optional<std::string> clblast_plan(const Found& found, const backend::Libra
   };
   if (call == nullptr || call->lhs_contracting.size() != 1 ||
       !std::ranges::all_of(site.operands, is_matrix) || !is_matrix(site.results[0]) ||
-      !wants_clblast(found) || clblast_gemm() == nullptr) {
+      !wants_clblast(found) || !clblast().state().ok()) {
     return {};
   }
   const Dims& a = site.operands[0].dims();
@@ -88,17 +90,15 @@ Status clblast_call(std::string_view plan, const ClArray& a, const ClArray& b, c
   constexpr int kNo = 111;
   int a_is_transposed = 0, b_is_transposed = 0;
   size_t m = 0, n = 0, k = 0;
-  const Gemm gemm = clblast_gemm();  // The plan may be another machine's.
-  if (gemm == nullptr || std::sscanf(std::string(plan).c_str(), "clblast %d %d %zu %zu %zu",
-                                     &a_is_transposed, &b_is_transposed, &m, &n, &k) != 5) {
+  TENON_TRY(clblast().state());  // The plan may be another machine's.
+  if (std::sscanf(std::string(plan).c_str(), "clblast %d %d %zu %zu %zu", &a_is_transposed,
+                  &b_is_transposed, &m, &n, &k) != 5) {
     return Status(ErrorCode::kFailedPrecondition, "the product was compiled for CLBlast");
   }
-  const int code =
-      gemm(kRowMajor, kNo + a_is_transposed, kNo + b_is_transposed, m, n, k, 1, a.memory,
-           a.offset / 4, a_is_transposed != 0 ? m : k, b.memory, b.offset / 4,
-           b_is_transposed != 0 ? k : n, 0, c.memory, c.offset / 4, n, &queue, done);
-  if (code != 0) return internal_error("CLBlastSgemm: code {}", code);
-  return {};
+  return clblast().gemm(kRowMajor, kNo + a_is_transposed, kNo + b_is_transposed, m, n, k, 1,
+                        a.memory, a.offset / 4, a_is_transposed != 0 ? m : k, b.memory,
+                        b.offset / 4, b_is_transposed != 0 ? k : n, 0, c.memory, c.offset / 4, n,
+                        &queue, done);
 }
 
 }  // namespace tenon::opencl

@@ -1,12 +1,13 @@
 // An open device: queues, memory, events.
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
 #include <mutex>
-#include <unordered_map>
 
 #include "calls.h"
+#include "core/backend/adapter/rendering.h"
+#include "core/backend/driver/kept.h"
+#include "core/backend/driver/memory_account.h"
+#include "core/backend/driver/waiting.h"
 #include "core/backend/in_process/host_queue.h"
 #include "core/kernel/render/rendered_binary.h"
 
@@ -17,18 +18,15 @@ using backend::EventHandle;
 using backend::MemoryAddress;
 using backend::MemoryHandle;
 using backend::ModuleHandle;
-using StopFlag = const volatile uint32_t*;
 
 struct ClMemory {
-  cl::Buffer buffer;
-  void* shared = nullptr;  ///< Fine-grained SVM behind the buffer.
-  int64_t bytes = 0;
   cl::Context context;
-  std::atomic<int64_t>* in_use = nullptr;
+  backend::MemoryAccount::Share share;
+  void* shared = nullptr;  ///< Fine-grained SVM behind the buffer.
+  cl::Buffer buffer;
   ~ClMemory() {
     buffer = cl::Buffer();
     if (shared != nullptr) clSVMFree(context(), shared);
-    if (in_use != nullptr) *in_use -= bytes;
   }
 };
 
@@ -43,20 +41,12 @@ using Module = std::vector<Function>;
 struct WorkBatch {
   cl::Event marker;                ///< Behind the work; null until it is recorded.
   std::vector<cl::Event> work;     ///< A command's own event states its failure.
-  std::vector<StopFlag> stops;     ///< Flags of the host (B27).
-  std::shared_ptr<ClMemory> stop;  ///< The flag that kernels read, in memory that both see.
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool is_called = false;  ///< The driver has said that the marker is done.
+  std::shared_ptr<ClMemory> word;  ///< Where kernels see that they are to stop.
+  backend::StopRelay stop;
+  backend::CompletionSignal signal;
 
   bool is_done() const {
     return marker.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>() <= CL_COMPLETE;
-  }
-  bool is_stopped() const {
-    return std::ranges::any_of(stops, [](StopFlag flag) { return *flag != 0; });
-  }
-  void stop_kernels() {
-    if (stop != nullptr) *static_cast<volatile uint32_t*>(stop->shared) = 1;
   }
   /// The outcome of work that is done.
   Status outcome() const {
@@ -64,23 +54,23 @@ struct WorkBatch {
       const cl_int status = each.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>();
       if (status < 0) return status_of(status, "a command failed on the device");
     }
-    if (is_stopped()) return {ErrorCode::kCancelled, "the host stopped the work"};
-    return {};
+    return stop.outcome();
   }
 };
 
 void CL_CALLBACK marker_is_done(cl_event, cl_int, void* data) {
   const std::unique_ptr<std::shared_ptr<WorkBatch>> batch(
       static_cast<std::shared_ptr<WorkBatch>*>(data));
-  const std::lock_guard lock((*batch)->mutex);
-  (*batch)->is_called = true;
-  (*batch)->changed.notify_all();
+  (*batch)->signal.raise();
 }
 
 class OpenClDevice final : public backend::Device {
  public:
   OpenClDevice(const Found& found, cl::Context context)
-      : found_(found), context_(std::move(context)), queues_(found.target.queues) {}
+      : found_(found),
+        context_(std::move(context)),
+        account_(found.target.spaces[0].bytes),
+        queues_(found.target.queues) {}
 
   Status start() {
     for (Queue& queue : queues_) {
@@ -97,7 +87,7 @@ class OpenClDevice final : public backend::Device {
   ~OpenClDevice() override {
     for (Queue& queue : queues_) {
       if (queue.commands() == nullptr) continue;
-      if (queue.batch != nullptr) queue.batch->stop_kernels();
+      if (queue.batch != nullptr) queue.batch->stop.stop_kernels();
       if (!lost_) queue.commands.finish();
     }
   }
@@ -120,10 +110,7 @@ class OpenClDevice final : public backend::Device {
       function.local = cl::NDRange(static_cast<size_t>(how.lanes));
       function.global = cl::NDRange(static_cast<size_t>(how.lanes * how.workgroups));
       // A kernel of the plug-in's own (calls.h) has none.
-      for (size_t i = 0; k < kernels.size() && i < kernels[k]->scalars.size(); ++i) {
-        const int bits = bit_width(kernels[k]->value(kernels[k]->scalars[i]).type);
-        function.scalar_bytes.push_back(static_cast<size_t>(std::max(bits / 8, 1)));
-      }
+      if (k < kernels.size()) function.scalar_bytes = backend::scalar_bytes(*kernels[k]);
       module->push_back(std::move(function));
     }
     return modules_.add(std::move(module));
@@ -160,29 +147,20 @@ class OpenClDevice final : public backend::Device {
 
   Status copy(uint32_t number, const MemoryAddress& to, const MemoryAddress& from,
               int64_t bytes) override {
-    TENON_TRY(state());
-    Queue& queue = queues_[number];
     const auto size = static_cast<size_t>(bytes);
-    cl::Event done;
-    cl_int code = CL_SUCCESS;
-    if (from.on_host()) {
-      code = queue.commands.enqueueWriteBuffer(buffer_of(to), CL_FALSE, offset_of(to), size,
-                                               from.host, nullptr, &done);
-    } else if (to.on_host()) {
-      code = queue.commands.enqueueReadBuffer(buffer_of(from), CL_FALSE, offset_of(from), size,
-                                              to.host, nullptr, &done);
-    } else {
-      code = queue.commands.enqueueCopyBuffer(buffer_of(from), buffer_of(to), offset_of(from),
-                                              offset_of(to), size, nullptr, &done);
-    }
-    TENON_TRY(status_of(code, "a copy"));
-    queue.batch->work.push_back(std::move(done));
-    return {};
+    return enqueue(number, "a copy", [&](cl::CommandQueue& queue, cl::Event* done) {
+      return from.on_host() ? queue.enqueueWriteBuffer(buffer_of(to), CL_FALSE, offset_of(to), size,
+                                                       from.host, nullptr, done)
+             : to.on_host()
+                 ? queue.enqueueReadBuffer(buffer_of(from), CL_FALSE, offset_of(from), size,
+                                           to.host, nullptr, done)
+                 : queue.enqueueCopyBuffer(buffer_of(from), buffer_of(to), offset_of(from),
+                                           offset_of(to), size, nullptr, done);
+    });
   }
 
   Status copy_box(uint32_t number, const MemoryAddress& to, const MemoryAddress& from,
                   const backend::Box& box) override {
-    TENON_TRY(state());
     const auto form = backend::pitched(box);
     if (!form) return unimplemented("the box is not of rows within slices");
     using At = std::array<size_t, 3>;
@@ -192,56 +170,45 @@ class OpenClDevice final : public backend::Device {
     const At from_start = {offset_of(from), 0, 0};
     const auto& [to_row, to_slice] = form->destination;
     const auto& [from_row, from_slice] = form->source;
-    cl::CommandQueue& commands = queues_[number].commands;
-    cl::Event done;
-    TENON_TRY(status_of(
-        from.on_host() ? commands.enqueueWriteBufferRect(buffer_of(to), CL_FALSE, to_start, start,
-                                                         region, to_row, to_slice, from_row,
-                                                         from_slice, from.host, nullptr, &done)
-        : to.on_host() ? commands.enqueueReadBufferRect(buffer_of(from), CL_FALSE, from_start,
-                                                        start, region, from_row, from_slice, to_row,
-                                                        to_slice, to.host, nullptr, &done)
-                       : commands.enqueueCopyBufferRect(buffer_of(from), buffer_of(to), from_start,
-                                                        to_start, region, from_row, from_slice,
-                                                        to_row, to_slice, nullptr, &done),
-        "a copy of rows"));
-    queues_[number].batch->work.push_back(std::move(done));
-    return {};
+    return enqueue(number, "a copy of rows", [&](cl::CommandQueue& queue, cl::Event* done) {
+      return from.on_host() ? queue.enqueueWriteBufferRect(buffer_of(to), CL_FALSE, to_start, start,
+                                                           region, to_row, to_slice, from_row,
+                                                           from_slice, from.host, nullptr, done)
+             : to.on_host() ? queue.enqueueReadBufferRect(buffer_of(from), CL_FALSE, from_start,
+                                                          start, region, from_row, from_slice,
+                                                          to_row, to_slice, to.host, nullptr, done)
+                            : queue.enqueueCopyBufferRect(
+                                  buffer_of(from), buffer_of(to), from_start, to_start, region,
+                                  from_row, from_slice, to_row, to_slice, nullptr, done);
+    });
   }
 
   Status fill(uint32_t number, const MemoryAddress& to, int64_t bytes,
               std::span<const std::byte> pattern) override {
-    TENON_TRY(state());
-    Queue& queue = queues_[number];
-    cl::Event done;
-    TENON_TRY(status_of(
-        clEnqueueFillBuffer(queue.commands(), buffer_of(to)(), pattern.data(), pattern.size(),
-                            offset_of(to), static_cast<size_t>(bytes), 0, nullptr, &done()),
-        "clEnqueueFillBuffer"));
-    queue.batch->work.push_back(std::move(done));
-    return {};
+    return enqueue(number, "clEnqueueFillBuffer", [&](cl::CommandQueue& queue, cl::Event* done) {
+      return clEnqueueFillBuffer(queue(), buffer_of(to)(), pattern.data(), pattern.size(),
+                                 offset_of(to), static_cast<size_t>(bytes), 0, nullptr, &(*done)());
+    });
   }
 
   Status launch(uint32_t number, const backend::KernelLaunch& launch) override {
-    TENON_TRY(state());
-    const auto module = modules_.find(launch.module);
-    if (module == nullptr || launch.kernel >= module->size()) {
+    TENON_ASSIGN(const auto module, modules_.get(launch.module, "module"));
+    if (launch.kernel >= module->size()) {
       return internal_error("module {} has no kernel {}", launch.module, launch.kernel);
     }
-    Queue& queue = queues_[number];
     const Function& function = (*module)[launch.kernel];
+    WorkBatch& batch = *queues_[number].batch;
     // Arguments belong to a kernel, which two queues may launch.
     const std::lock_guard lock(launching_);
-    TENON_TRY(set_arguments(function, launch, *queue.batch).with_context(launch.label));
-    cl::Event done;
-    TENON_TRY(status_of(queue.commands.enqueueNDRangeKernel(function.kernel, cl::NullRange,
-                                                            function.global, function.local,
-                                                            nullptr, &done),
-                        "clEnqueueNDRangeKernel")
-                  .with_context(launch.label));
-    queue.batch->work.push_back(std::move(done));
-    if (launch.stop != nullptr) queue.batch->stops.push_back(launch.stop);
-    return {};
+    TENON_TRY(set_arguments(function, launch, batch).with_context(launch.label));
+    batch.stop.add(launch.stop);
+    return enqueue(number, "clEnqueueNDRangeKernel",
+                   [&](cl::CommandQueue& queue, cl::Event* done) {
+                     return queue.enqueueNDRangeKernel(function.kernel, cl::NullRange,
+                                                       function.global, function.local, nullptr,
+                                                       done);
+                   })
+        .with_context(launch.label);
   }
 
   Status call(uint32_t number, const backend::LibraryCallLaunch& call) override {
@@ -249,7 +216,8 @@ class OpenClDevice final : public backend::Device {
     std::vector<MemoryAddress> buffers(call.operands.begin(), call.operands.end());
     buffers.insert(buffers.end(), call.results.begin(), call.results.end());
     if (call.plan.starts_with("clblast ")) return multiply(queues_[number], call.plan, buffers);
-    TENON_ASSIGN(const ModuleHandle module, module_of(call.plan));
+    TENON_ASSIGN(const ModuleHandle module,
+                 own_.get(std::string(call.plan), [&] { return load(call.plan, {}); }));
     return launch(number, {module, 0, buffers, {}, call.label, call.stop});
   }
 
@@ -276,42 +244,32 @@ class OpenClDevice final : public backend::Device {
   }
 
   Result<bool> await(EventHandle event, int64_t timeout) override {
-    using std::chrono::steady_clock;
-    // A stop, or the loss of the device, is seen after this time. Drivers of GPUs may take
-    // milliseconds until they call back, so that their events are asked for, first without a pause;
-    // on CPUs that would take a core from the work.
-    const std::chrono::microseconds period(found_.is_host ? 5000 : 50);
-    constexpr std::chrono::milliseconds kWithoutPause(1);
-    const auto batch = events_.find(event);
-    if (batch == nullptr) return internal_error("event {} is unknown", event);
-    const auto start = steady_clock::now();
+    // Drivers of GPUs may take milliseconds until they call back, so that their events are asked
+    // for.
+    using namespace std::chrono_literals;
+    const backend::WaitPace pace = found_.is_host ? backend::WaitPace{.pause = 5ms}
+                                                  : backend::WaitPace{.busy = 1ms, .pause = 50us};
+    TENON_ASSIGN(const auto batch, events_.get(event, "event"));
     if (!batch->is_done() && timeout != 0) {
       auto shared = std::make_unique<std::shared_ptr<WorkBatch>>(batch);
       TENON_TRY(status_of(batch->marker.setCallback(CL_COMPLETE, marker_is_done, shared.get()),
                           "clSetEventCallback"));
       static_cast<void>(shared.release());
     }
-    while (!batch->is_done()) {
+    TENON_ASSIGN(const bool done, batch->signal.await(timeout, pace, [&]() -> Result<bool> {
+      if (batch->is_done()) return true;
       TENON_TRY(state());
-      if (batch->is_stopped()) batch->stop_kernels();
-      const std::chrono::nanoseconds waited = steady_clock::now() - start;
-      if (timeout >= 0 && waited.count() >= timeout) return false;
-      if (!found_.is_host && waited < kWithoutPause) continue;
-      const std::chrono::nanoseconds left(timeout - waited.count());
-      std::unique_lock lock(batch->mutex);
-      batch->changed.wait_for(
-          lock, timeout < 0 ? period : std::min<std::chrono::nanoseconds>(period, left),
-          [&] { return batch->is_called; });
-    }
-    TENON_TRY(batch->outcome());
-    return true;
+      batch->stop.relay();
+      return false;
+    }));
+    if (done) TENON_TRY(batch->outcome());
+    return done;
   }
   void release(EventHandle event) override { events_.take(event); }
 
   Result<backend::EventTimes> event_times(EventHandle event) override {
     constexpr double kNanoseconds = 1e-9;
-    const auto batch = events_.find(event);
-    if (batch == nullptr) return internal_error("event {} is unknown", event);
+    TENON_ASSIGN(const auto batch, events_.get(event, "event"));
     cl_int code = CL_SUCCESS;
     const cl_ulong end = batch->marker.getProfilingInfo<CL_PROFILING_COMMAND_END>(&code);
     TENON_TRY(status_of(code, "clGetEventProfilingInfo"));
@@ -328,11 +286,11 @@ class OpenClDevice final : public backend::Device {
   // is over then too (B12).
   Status abort() override {
     lost_ = true;
-    if (!found_.shares_memory) return {};
+    if (!found_.shares_memory()) return {};
     {
       const std::lock_guard lock(batches_);
-      events_.for_each([](WorkBatch& batch) { batch.stop_kernels(); });
-      for (Queue& queue : queues_) queue.batch->stop_kernels();
+      events_.for_each([](WorkBatch& batch) { batch.stop.stop_kernels(); });
+      for (Queue& queue : queues_) queue.batch->stop.stop_kernels();
     }
     for (Queue& queue : queues_) queue.commands.finish();
     return {};
@@ -348,22 +306,23 @@ class OpenClDevice final : public backend::Device {
     return lost_ ? Status(ErrorCode::kUnavailable, "the device is lost") : Status();
   }
 
+  /// Queues a command, which names its event.
+  template <class Command>
+  Status enqueue(uint32_t number, std::string_view name, const Command& command) {
+    TENON_TRY(state());
+    Queue& queue = queues_[number];
+    cl::Event done;
+    TENON_TRY(status_of(command(queue.commands, &done), name));
+    queue.batch->work.push_back(std::move(done));
+    return {};
+  }
+
   Status multiply(Queue& queue, std::string_view plan, std::span<const MemoryAddress> arrays) {
     const auto at = [&](size_t i) { return ClArray{buffer_of(arrays[i])(), offset_of(arrays[i])}; };
     cl::Event done;
     TENON_TRY(clblast_call(plan, at(0), at(1), at(2), queue.commands(), &done()));
     queue.batch->work.push_back(std::move(done));
     return {};
-  }
-
-  // The module with the plug-in's own kernel, loaded once for each plan.
-  Result<ModuleHandle> module_of(std::string_view plan) {
-    const std::lock_guard lock(planned_lock_);
-    ModuleHandle& module = planned_[std::string(plan)];
-    if (module == 0) {
-      TENON_ASSIGN(module, load(plan, {}));
-    }
-    return module;
   }
 
   const cl::Buffer& buffer_of(const MemoryAddress& place) const {
@@ -373,14 +332,11 @@ class OpenClDevice final : public backend::Device {
 
   Result<std::shared_ptr<ClMemory>> new_memory(int64_t bytes) {
     auto memory = std::make_shared<ClMemory>();
-    if (in_use_ + bytes > found_.target.spaces[0].bytes) {
-      return resource_exhausted("{} bytes are wanted, {} of {} are in use", bytes, in_use_.load(),
-                                found_.target.spaces[0].bytes);
-    }
+    TENON_ASSIGN(memory->share, account_.take(bytes));
     const auto size = static_cast<size_t>(bytes);
     const auto alignment = static_cast<cl_uint>(found_.target.spaces[0].alignment);
     memory->context = context_;
-    if (found_.shares_memory) {
+    if (found_.shares_memory()) {
       memory->shared =
           clSVMAlloc(context_(), CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER, size, alignment);
       if (memory->shared == nullptr) return resource_exhausted("clSVMAlloc of {} bytes", bytes);
@@ -390,17 +346,14 @@ class OpenClDevice final : public backend::Device {
         context_, CL_MEM_READ_WRITE | (memory->shared != nullptr ? CL_MEM_USE_HOST_PTR : 0), size,
         memory->shared, &code);
     TENON_TRY(status_of(code, "clCreateBuffer"));
-    memory->in_use = &in_use_;
-    memory->bytes = bytes;
-    in_use_ += bytes;
     return memory;
   }
 
   Result<std::shared_ptr<WorkBatch>> new_batch() {
     auto batch = std::make_shared<WorkBatch>();
-    if (found_.shares_memory) {
-      TENON_ASSIGN(batch->stop, new_memory(sizeof(uint32_t)));
-      *static_cast<uint32_t*>(batch->stop->shared) = 0;
+    if (found_.shares_memory()) {
+      TENON_ASSIGN(batch->word, new_memory(sizeof(uint32_t)));
+      batch->stop = backend::StopRelay(static_cast<uint32_t*>(batch->word->shared));
     }
     return batch;
   }
@@ -414,24 +367,23 @@ class OpenClDevice final : public backend::Device {
     for (const MemoryAddress& place : launch.buffers) {
       const auto offset = static_cast<cl_ulong>(place.offset);  // Its low half comes first.
       TENON_TRY(set(sizeof(cl_mem), &buffer_of(place)()));
-      TENON_TRY(set(static_cast<size_t>(found_.offset_bits / 8), &offset));
+      TENON_TRY(set(static_cast<size_t>(found_.offset_bits() / 8), &offset));
     }
     for (size_t i = 0; i < launch.scalars.size(); ++i) {
       TENON_TRY(set(function.scalar_bytes[i], &launch.scalars[i]));
     }
-    if (batch.stop == nullptr) return {};
-    return status_of(clSetKernelArgSVMPointer(function.kernel(), index, batch.stop->shared),
+    if (batch.word == nullptr) return {};
+    return status_of(clSetKernelArgSVMPointer(function.kernel(), index, batch.stop.word()),
                      "clSetKernelArgSVMPointer");
   }
 
   const Found found_;
   const cl::Context context_;
-  std::atomic<int64_t> in_use_ = 0;
+  backend::MemoryAccount account_;
   std::atomic<bool> lost_ = false;
   std::mutex launching_;
   std::mutex batches_;
-  std::mutex planned_lock_;
-  std::unordered_map<std::string, ModuleHandle> planned_;
+  backend::Kept<std::string, ModuleHandle> own_;  ///< Kernels of the plug-in's own, by plan.
   backend::Handles<Module> modules_;
   backend::Handles<ClMemory> memories_;
   backend::Handles<WorkBatch> events_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/backend/adapter/rendering.h"
+#include "core/backend/driver/narrowing.h"
 #include "core/base/process/environment.h"
 
 namespace tenon::opencl {
@@ -22,43 +24,28 @@ std::string code_name(cl_int code) {
   return fmt::format("code {}", code);
 }
 
-bool is_without(std::string_view feature) {
-  return environment_lists("TENON_OPENCL_WITHOUT", feature);
-}
-
 kernel::TargetFeatures features_of(const cl::Device& device) {
-  const auto has = [&](std::string_view extension) {
-    return device.getInfo<CL_DEVICE_EXTENSIONS>().find(extension) != std::string::npos;
-  };
   const bool embedded = device.getInfo<CL_DEVICE_PROFILE>() == "EMBEDDED_PROFILE";
+  const bool has_s64 = !embedded || device.getInfo<CL_DEVICE_EXTENSIONS>().find("cles_khr_int64") !=
+                                        std::string::npos;
   std::string types = "s8,u8,s16,u16,fma";
-  if ((!embedded || has("cles_khr_int64")) && !is_without("s64")) types += ",s64,u64";
-  if (device.getInfo<CL_DEVICE_DOUBLE_FP_CONFIG>() != 0 && !is_without("f64")) types += ",f64";
-  if (!embedded && !is_without("f16")) types += ",convert_f16";  // Rounding to nearest even.
+  if (has_s64) types += ",s64,u64";
+  if (device.getInfo<CL_DEVICE_DOUBLE_FP_CONFIG>() != 0) types += ",f64";
+  if (!embedded) types += ",convert_f16";  // Rounding to nearest even.
   kernel::TargetFeatures features = kernel::TargetFeatures::parse(types).value();
-  features.tiles = true;
-  features.private_memory = true;
-  features.dimensions = true;
-  if (!is_without("atomics")) features.atomics = {ElementType::kS32, ElementType::kU32};
+  features.atomics = {ElementType::kS32, ElementType::kU32};
   return features;
 }
 
 Result<Found> describe(const cl::Device& device, const std::string& platform) {
   constexpr int64_t kUsualLanes = 128;
-  constexpr int64_t kParameterBytes = 16;  // A pointer and an offset.
-  constexpr int64_t kQueues = 3;
+  constexpr int64_t kParameterBytes = 16;     // A pointer and an offset.
   constexpr int64_t kMostSvmAlignment = 128;  // That of the largest type.
   Found found;
   found.device = device;
   const cl_device_fp_config single = device.getInfo<CL_DEVICE_SINGLE_FP_CONFIG>();
   found.is_host =
       (device.getInfo<CL_DEVICE_TYPE>() & CL_DEVICE_TYPE_CPU) != 0 && !is_without("host");
-  const auto most_lanes = static_cast<int64_t>(device.getInfo<CL_DEVICE_MAX_WORK_GROUP_SIZE>());
-  // A CPU runs the lanes of a workgroup in turn; loops within one lane are faster.
-  TENON_ASSIGN(found.lanes,
-               environment_number("TENON_OPENCL_LANES",
-                                  found.is_host ? 1 : std::min(kUsualLanes, most_lanes)));
-  found.takes_calls = !is_without("calls");
   found.build_options = "-cl-std=CL1.2";
   if ((single & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0) {
     found.build_options += " -cl-fp32-correctly-rounded-divide-sqrt";
@@ -67,45 +54,38 @@ Result<Found> describe(const cl::Device& device, const std::string& platform) {
   backend::TargetInfo& target = found.target;
   target.name = device.getInfo<CL_DEVICE_NAME>();
   target.features = features_of(device);
-  found.offset_bits = target.features.computes(ElementType::kU64) ? 64 : 32;
   if ((single & CL_FP_DENORM) == 0) target.flushed.insert(ElementType::kF32);
   target.compute_units = device.getInfo<CL_DEVICE_MAX_COMPUTE_UNITS>();
-  target.preferred_lanes = found.lanes;
-  target.most_lanes = std::max(most_lanes, found.lanes);
+  target.most_lanes = static_cast<int64_t>(device.getInfo<CL_DEVICE_MAX_WORK_GROUP_SIZE>());
+  // A CPU runs the lanes of a workgroup in turn; loops within one lane are faster.
+  target.preferred_lanes = found.is_host ? 1 : std::min(kUsualLanes, target.most_lanes);
   target.vector_bytes =
       4 * static_cast<int64_t>(std::max(device.getInfo<CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT>(), 1U));
-  TENON_ASSIGN(
-      target.scratch_bytes,
-      environment_number("TENON_OPENCL_SCRATCH",
-                         static_cast<int64_t>(device.getInfo<CL_DEVICE_LOCAL_MEM_SIZE>())));
-  // Reductions over lanes take two values of eight bytes for each lane beyond what kernels declare.
-  // Where there is no room for them, kernels have no local memory at all.
-  target.scratch_bytes = std::max<int64_t>(target.scratch_bytes - found.lanes * 16, 0);
+  target.scratch_bytes = static_cast<int64_t>(device.getInfo<CL_DEVICE_LOCAL_MEM_SIZE>());
   target.most_parameters =
       static_cast<int64_t>(device.getInfo<CL_DEVICE_MAX_PARAMETER_SIZE>()) / kParameterBytes - 1;
   target.largest_buffer = static_cast<int64_t>(device.getInfo<CL_DEVICE_MAX_MEM_ALLOC_SIZE>());
-  TENON_ASSIGN(
-      target.spaces[0].bytes,
-      environment_number("TENON_OPENCL_MEMORY",
-                         static_cast<int64_t>(device.getInfo<CL_DEVICE_GLOBAL_MEM_SIZE>())));
-  TENON_ASSIGN(target.spaces[0].alignment,
-               environment_number(
-                   "TENON_OPENCL_ALIGNMENT",
-                   std::max<int64_t>(64, device.getInfo<CL_DEVICE_MEM_BASE_ADDR_ALIGN>() / 8)));
+  backend::SpaceInfo& space = target.spaces[0];
+  space.bytes = static_cast<int64_t>(device.getInfo<CL_DEVICE_GLOBAL_MEM_SIZE>());
+  space.alignment = std::max<int64_t>(64, device.getInfo<CL_DEVICE_MEM_BASE_ADDR_ALIGN>() / 8);
   cl_device_svm_capabilities svm = 0;  // Unknown to devices of version 1.2.
   static_cast<void>(device.getInfo(CL_DEVICE_SVM_CAPABILITIES, &svm));
-  found.shares_memory = (svm & CL_DEVICE_SVM_FINE_GRAIN_BUFFER) != 0 &&
-                        target.spaces[0].alignment <= kMostSvmAlignment && !is_without("svm");
-  target.spaces[0].host_visible = found.shares_memory;
-  TENON_ASSIGN(const int64_t queues, environment_number("TENON_OPENCL_QUEUES", kQueues));
-  target.queues = static_cast<uint32_t>(queues);
+  space.host_visible = (svm & CL_DEVICE_SVM_FINE_GRAIN_BUFFER) != 0;
+  target.queues = 3;  // Copies run beside kernels.
+  TENON_TRY(backend::narrow(target, "TENON_OPENCL"));
+  space.host_visible &= space.alignment <= kMostSvmAlignment;
+  backend::declare_rendering(target);
   target.compiler_id =
-      fmt::format("opencl-1 {} {} {} {} {}", platform, device.getInfo<CL_DEVICE_NAME>(),
-                  device.getInfo<CL_DRIVER_VERSION>(), found.build_options, found.lanes);
+      fmt::format("opencl-1 {} {} {} {} {}", platform, target.name,
+                  device.getInfo<CL_DRIVER_VERSION>(), found.build_options, target.preferred_lanes);
   return found;
 }
 
 }  // namespace
+
+bool is_without(std::string_view feature) {
+  return environment_lists("TENON_OPENCL_WITHOUT", feature);
+}
 
 Status status_of(cl_int code, std::string_view function) {
   if (code == CL_SUCCESS) return {};

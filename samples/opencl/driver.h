@@ -24,23 +24,25 @@ Status status_of(cl_int code, std::string_view function);
 struct Found {
   cl::Device device;
   backend::TargetInfo target;
-  int64_t lanes = 1;  ///< At most, of a workgroup.
-  int offset_bits =
-      64;  ///< The width of offsets of buffers; 32 where there are no 64-bit integers.
-  bool shares_memory = false;  ///< Fine-grained SVM: the host sees the memory of the device.
-  bool is_host = false;        ///< The device is the CPU itself.
-  bool takes_calls = true;     ///< Work is taken whole (calls.h).
+  bool is_host = false;  ///< The device is the CPU itself.
   std::string build_options;
+
+  /// Fine-grained SVM: the host sees the memory of the device.
+  bool shares_memory() const { return target.spaces[0].host_visible; }
+  /// The width of offsets of buffers.
+  int offset_bits() const { return target.features.computes(ElementType::kU64) ? 64 : 32; }
 };
 
-/// The devices of all platforms; none, if there is no platform. The environment may narrow them,
-/// for tests: TENON_OPENCL_PLATFORM (a part of the platform's name), TENON_OPENCL_LANES,
-/// TENON_OPENCL_DEVICES (how many a device counts as), TENON_OPENCL_SCRATCH, TENON_OPENCL_MEMORY,
-/// TENON_OPENCL_ALIGNMENT, TENON_OPENCL_QUEUES, and TENON_OPENCL_WITHOUT ("f64,s64,svm,calls").
-/// Errors: a setting that is no number.
+/// Whether TENON_OPENCL_WITHOUT lists the feature: what narrow() knows, "host" or "calls".
+bool is_without(std::string_view feature);
+
+/// The devices of all platforms; none, if there is no platform. The environment may narrow them:
+/// TENON_OPENCL_PLATFORM (a part of the platform's name), TENON_OPENCL_DEVICES (how many a device
+/// counts as), and the variables of core/backend/driver/narrowing.h. Errors: a setting that is no
+/// number.
 Result<std::vector<Found>> find_devices();
 
-/// The plug-in's parts: device.cpp, library.cpp.
+/// An open device (device.cpp).
 Result<std::unique_ptr<backend::Device>> open_device(const Found& found,
                                                      const cl::Context& context);
 

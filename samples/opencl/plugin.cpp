@@ -1,11 +1,10 @@
 // The backend: which devices there are, and its compiler.
 #include <algorithm>
-#include <map>
-#include <mutex>
 
 #include "calls.h"
 #include "core/backend/adapter/adapter.h"
 #include "core/backend/adapter/rendering.h"
+#include "core/backend/driver/kept.h"
 #include "core/kernel/render/rendered_binary.h"
 #include "driver.h"
 
@@ -17,8 +16,7 @@ using backend::Kernels;
 
 class OpenClBackend final : public backend::Backend {
  public:
-  explicit OpenClBackend(std::vector<Found> found)
-      : found_(std::move(found)), contexts_(found_.size()) {}
+  explicit OpenClBackend(std::vector<Found> found) : found_(std::move(found)) {}
 
   std::string_view name() const override { return "opencl"; }
   std::string_view version() const override { return "1"; }
@@ -38,51 +36,45 @@ class OpenClBackend final : public backend::Backend {
 
   Result<Compiled> compile(const backend::TargetInfo& target, Kernels kernels) override {
     TENON_ASSIGN(const size_t index, index_of(target));
-    const Found& found = found_[index];
-    kernel::RenderOptions options;
-    options.language = kernel::Language::kOpenCl;
-    options.lanes = found.lanes;
-    options.fit_lanes = true;
-    options.offset_bits = found.offset_bits;
-    options.stop = found.shares_memory;
-    options.vector_bytes = target.vector_bytes;
-    auto [source, declined] = backend::render_kernels(target, kernels, options);
-    if (!declined.empty()) return Compiled{"", std::move(declined)};
-    TENON_ASSIGN(std::string binary, binary_of(index, source));
-    return Compiled{std::move(binary), {}};
+    auto options = backend::render_options(target, kernel::Language::kOpenCl);
+    options.offset_bits = found_[index].offset_bits();
+    options.stop = found_[index].shares_memory();
+    return backend::compile_rendered(target, kernels, options, [&](const std::string& source) {
+      return program_of(index, source);
+    });
   }
 
   Result<backend::LibraryCallPlan> plan(const backend::TargetInfo& target,
                                         const backend::LibraryCallSite& site) override {
     TENON_ASSIGN(const size_t index, index_of(target));
-    if (!found_[index].takes_calls) return unimplemented("library calls are not wanted");
+    if (is_without("calls")) return unimplemented("library calls are not wanted");
     backend::LibraryCallPlan plan;
     if (auto product = clblast_plan(found_[index], site)) {
       plan.plan = *std::move(product);
       return plan;
     }
     TENON_ASSIGN(const kernel::RenderedSource own, own_kernel(found_[index], site));
-    TENON_ASSIGN(plan.plan, binary_of(index, own));
+    TENON_ASSIGN(const std::string program, program_of(index, own.text));
+    plan.plan = kernel::RenderedBinary{own.kernels, program}.save();
     return plan;
   }
 
  private:
   static Result<std::string> build(const Found& found, const cl::Context& context,
-                                   const kernel::RenderedSource& source) {
+                                   const std::string& source) {
     cl_int code = CL_SUCCESS;
-    const cl::Program program(context, source.text, /*build=*/false, &code);
+    const cl::Program program(context, source, /*build=*/false, &code);
     TENON_TRY(status_of(code, "clCreateProgramWithSource"));
     code = program.build({found.device}, found.build_options.c_str());
     if (code == CL_BUILD_PROGRAM_FAILURE) {
-      return internal_error(
-          "the OpenCL compiler refused: {}",
-          backend::explain_messages(program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(found.device),
-                                    source.text));
+      const std::string log = program.getBuildInfo<CL_PROGRAM_BUILD_LOG>(found.device);
+      return internal_error("the OpenCL compiler refused: {}",
+                            backend::explain_messages(log, source));
     }
     TENON_TRY(status_of(code, "clBuildProgram"));
     const auto binaries = program.getInfo<CL_PROGRAM_BINARIES>(&code);
     TENON_TRY(status_of(code, "clGetProgramInfo"));
-    return kernel::RenderedBinary{source.kernels, {binaries[0].begin(), binaries[0].end()}}.save();
+    return std::string(binaries[0].begin(), binaries[0].end());
   }
 
   Result<size_t> index_of(const backend::TargetInfo& target) const {
@@ -95,33 +87,25 @@ class OpenClBackend final : public backend::Backend {
   }
 
   // The driver may give other bytes for the same source (B13), but not for long.
-  Result<std::string> binary_of(size_t index, const kernel::RenderedSource& source) {
+  Result<std::string> program_of(size_t index, const std::string& source) {
     TENON_ASSIGN(const cl::Context context, context_of(index));
-    const std::lock_guard lock(compiling_);
-    if (compiled_.size() > kMostKept) compiled_.clear();
-    std::string& binary = compiled_[{index, source.text}];
-    if (binary.empty()) {
-      TENON_ASSIGN(binary, build(found_[index], context, source));
-    }
-    return binary;
+    return programs_.get({index, source}, [&] { return build(found_[index], context, source); });
   }
 
   // A context for each device, made when it is first needed: it may start a driver.
   Result<cl::Context> context_of(size_t index) {
-    const std::lock_guard lock(mutex_);
-    if (contexts_[index]() != nullptr) return contexts_[index];
-    cl_int code = CL_SUCCESS;
-    cl::Context context(found_[index].device, nullptr, nullptr, nullptr, &code);
-    TENON_TRY(status_of(code, "clCreateContext"));
-    return contexts_[index] = context;
+    return contexts_.get(index, [&]() -> Result<cl::Context> {
+      cl_int code = CL_SUCCESS;
+      cl::Context context(found_[index].device, nullptr, nullptr, nullptr, &code);
+      TENON_TRY(status_of(code, "clCreateContext"));
+      return context;
+    });
   }
 
-  const std::vector<Found> found_;
-  std::mutex mutex_;
-  std::vector<cl::Context> contexts_;
   static constexpr size_t kMostKept = 256;
-  std::mutex compiling_;
-  std::map<std::pair<size_t, std::string>, std::string> compiled_;
+  const std::vector<Found> found_;
+  backend::Kept<size_t, cl::Context> contexts_;
+  backend::Kept<std::pair<size_t, std::string>, std::string> programs_{kMostKept};
 };
 
 }  // namespace

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <regex>
 
 #include "core/base/lines.h"
+#include "core/kernel/render/rendered_binary.h"
 
 namespace tenon::backend {
 
@@ -33,6 +35,43 @@ RenderedKernels render_kernels(const TargetInfo& target, Kernels kernels,
     }
   }
   return result;
+}
+
+void declare_rendering(TargetInfo& target) {
+  constexpr int64_t kReductionBytes = 2 * sizeof(uint64_t);  // Of a lane.
+  target.features.tiles = true;
+  target.features.private_memory = true;
+  target.features.dimensions = true;
+  target.scratch_bytes =
+      std::max<int64_t>(target.scratch_bytes - kReductionBytes * target.preferred_lanes, 0);
+}
+
+kernel::RenderOptions render_options(const TargetInfo& target, kernel::Language language) {
+  kernel::RenderOptions options;
+  options.language = language;
+  options.lanes = target.preferred_lanes;
+  options.fit_lanes = true;
+  options.vector_bytes = target.vector_bytes;
+  return options;
+}
+
+Result<Compiled> compile_rendered(const TargetInfo& target, Kernels kernels,
+                                  const kernel::RenderOptions& options,
+                                  const SourceCompiler& build) {
+  RenderedKernels rendered = render_kernels(target, kernels, options);
+  if (!rendered.declined.empty()) return Compiled{"", std::move(rendered.declined)};
+  TENON_ASSIGN(std::string program, build(rendered.source.text));
+  kernel::RenderedBinary binary{std::move(rendered.source.kernels), std::move(program)};
+  return Compiled{binary.save(), {}};
+}
+
+std::vector<size_t> scalar_bytes(const kernel::Kernel& kernel) {
+  std::vector<size_t> bytes;
+  for (const kernel::ValueId scalar : kernel.scalars) {
+    const int bits = bit_width(kernel.value(scalar).type);
+    bytes.push_back(static_cast<size_t>(std::max(bits / 8, 1)));
+  }
+  return bytes;
 }
 
 std::string explain_messages(const std::string& messages, const std::string& source) {

@@ -4,6 +4,7 @@
 
 #include "core/backend/adapter/adapter.h"
 #include "core/backend/adapter/c_types.h"
+#include "core/kernel/render/rendered_binary.h"
 #include "core/kernel/testing/case_test_util.h"
 
 namespace tenon::backend {
@@ -47,6 +48,58 @@ TEST(Rendering, KernelsThatTheLanguageLacksAreDeclinedAlone) {
   ASSERT_EQ(rendered.declined.size(), 1U);
   EXPECT_EQ(rendered.declined[0].kernel, 1U);
   EXPECT_NE(rendered.declined[0].text.find("@large"), std::string::npos);
+}
+
+TEST(Rendering, ATargetLeavesRoomForReductions) {
+  TargetInfo target;
+  target.preferred_lanes = 128;
+  target.scratch_bytes = 4096;
+  target.vector_bytes = 64;
+  declare_rendering(target);
+  EXPECT_EQ(target.scratch_bytes, 2048);
+  EXPECT_TRUE(target.features.tiles && target.features.private_memory);
+  const kernel::RenderOptions options = render_options(target, kernel::Language::kCuda);
+  EXPECT_EQ(options.language, kernel::Language::kCuda);
+  EXPECT_EQ(options.lanes, 128);
+  EXPECT_EQ(options.vector_bytes, 64);
+  target.scratch_bytes = 100;
+  declare_rendering(target);
+  EXPECT_EQ(target.scratch_bytes, 0);
+}
+
+TEST(Rendering, ABinaryIsTheCompilersWithTheLaunches) {
+  const kernel::Kernel kernel = negation("neg");
+  const kernel::Kernel* const kernels[] = {&kernel};
+  TargetInfo target;
+  target.preferred_lanes = 4;
+  const kernel::RenderOptions options = render_options(target, kernel::Language::kOpenCl);
+  std::string seen;
+  const auto compiler = [&](const std::string& source) -> Result<std::string> {
+    seen = source;
+    return "code";
+  };
+  const Compiled compiled = compile_rendered(target, kernels, options, compiler).value();
+  const auto binary = kernel::RenderedBinary::load(compiled.binary).value();
+  EXPECT_EQ(seen, render_kernels(target, kernels, options).source.text);
+  EXPECT_EQ(binary.program, "code");
+  ASSERT_EQ(binary.kernels.size(), 1U);
+  EXPECT_EQ(binary.kernels[0].function, "neg");
+
+  const auto refuses = [](const std::string&) -> Result<std::string> {
+    return internal_error("no");
+  };
+  EXPECT_EQ(compile_rendered(target, kernels, options, refuses).error().message(), "no");
+  target.most_parameters = 1;
+  EXPECT_EQ(compile_rendered(target, kernels, options, refuses).value().declined.size(), 1U);
+}
+
+TEST(Rendering, ScalarsHaveTheBytesOfTheirTypes) {
+  kernel::Kernel kernel = negation("neg");
+  for (const ElementType type : {ElementType::kPred, ElementType::kS16, ElementType::kF64}) {
+    kernel.scalars.push_back(static_cast<kernel::ValueId>(kernel.values.size()));
+    kernel.values.emplace_back().type = type;
+  }
+  EXPECT_EQ(scalar_bytes(kernel), (std::vector<size_t>{1, 2, 8}));
 }
 
 // A plug-in in C states what its compiler wants, and learns how each kernel is launched.

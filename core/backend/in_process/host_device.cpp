@@ -35,21 +35,19 @@ Result<MemoryHandle> HostDevice::allocate(uint32_t space, int64_t bytes) {
     return tl::make_unexpected(
         rule_violation("B16", "an allocation of 0 bytes, or in an unknown space"));
   }
-  if (memory_bytes_ != 0 && bytes > memory_bytes_ - used_) {
-    return resource_exhausted("{}: {} bytes are asked for, {} of {} are in use", name_, bytes,
-                              used_.load(), memory_bytes_);
-  }
+  auto share = account_.take(bytes);
+  if (!share) return tl::make_unexpected(std::move(share.error()).with_context(name_));
   auto allocation = std::make_shared<HostAllocation>(bytes);
   if (allocation->data == nullptr) {
     return resource_exhausted("{}: there are no {} bytes of memory", name_, bytes);
   }
-  used_ += bytes;
+  allocation->share = *std::move(share);
   return memories_.add(std::move(allocation));
 }
 
 void HostDevice::free(MemoryHandle memory) {
   const auto allocation = memories_.take(memory);
-  if (allocation != nullptr && allocation->own) used_ -= allocation->bytes;
+  if (allocation != nullptr) allocation->share = {};  // Queued work may keep the bytes.
 }
 
 Result<MemoryHandle> HostDevice::import_memory(uint32_t space, std::span<const std::byte> host) {

@@ -13,6 +13,7 @@
 #include <array>
 #include <atomic>
 
+#include "core/backend/driver/memory_account.h"
 #include "core/backend/in_process/host_queue.h"
 
 namespace tenon::backend {
@@ -31,7 +32,7 @@ class HostDevice : public Device {
   /// `thread` is that of each queue.
   HostDevice(std::string name, int64_t memory_bytes,
              HostQueue::Thread thread = HostQueue::Thread::kOwn, uint32_t queues = 1)
-      : name_(std::move(name)), memory_bytes_(memory_bytes) {
+      : name_(std::move(name)), account_(memory_bytes) {
     for (uint32_t i = 0; i < queues; ++i) queues_.push_back(std::make_unique<HostQueue>(thread));
   }
 
@@ -66,6 +67,7 @@ class HostDevice : public Device {
     int64_t bytes;
     std::byte* data;
     bool own = true;
+    MemoryAccount::Share share;
   };
   /// Bytes, and a reference that keeps them valid.
   struct Pinned {
@@ -114,8 +116,7 @@ class HostDevice : public Device {
   Result<Pinned> pin_box(const MemoryAddress& place, const Box& box, const Dims& strides) const;
 
   const std::string name_;
-  const int64_t memory_bytes_;
-  std::atomic<int64_t> used_ = 0;
+  MemoryAccount account_;
   volatile uint32_t closing_ = 0;  // Once set, it stays set.
   Handles<HostAllocation> memories_;
   Handles<HostEvent> events_;

@@ -117,6 +117,12 @@ class Handles {
     const auto found = things_.find(handle);
     return found == things_.end() ? nullptr : found->second;
   }
+  /// The same, with an error that says what `what` should have been: "event", "module".
+  Result<std::shared_ptr<Thing>> get(uint64_t handle, std::string_view what) const {
+    auto found = find(handle);
+    if (found == nullptr) return invalid_argument("B10: there is no {} {}", what, handle);
+    return found;
+  }
   std::shared_ptr<Thing> take(uint64_t handle) {
     const std::lock_guard lock(mutex_);
     auto node = things_.extract(handle);

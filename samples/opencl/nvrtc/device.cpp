@@ -4,8 +4,8 @@
 #include <cstring>
 #include <mutex>
 #include <optional>
-#include <thread>
 
+#include "core/backend/driver/waiting.h"
 #include "core/backend/in_process/host_queue.h"
 #include "core/kernel/render/rendered_binary.h"
 #include "nvrtc.h"
@@ -17,8 +17,6 @@ using backend::EventHandle;
 using backend::MemoryAddress;
 using backend::MemoryHandle;
 using backend::ModuleHandle;
-using std::chrono::steady_clock;
-using StopFlag = const volatile uint32_t*;
 
 struct GpuMemory {
   GpuAddress address = 0;
@@ -42,14 +40,9 @@ struct WorkMarker {
 /// The work between two events of a queue.
 struct MarkedWork {
   WorkMarker marker;
-  std::vector<StopFlag> stops;    ///< The host's.
+  backend::StopRelay stop;
   std::optional<Status> outcome;  ///< Once it is done.
   std::optional<double> seconds;  ///< By the device's clock, once somebody has asked.
-
-  void stop_kernels() const { std::atomic_ref(*marker.stop).store(1); }
-  bool is_stopped() const {
-    return std::ranges::any_of(stops, [](StopFlag flag) { return *flag != 0; });
-  }
 };
 
 class NvrtcDevice final : public backend::Device {
@@ -139,8 +132,8 @@ class NvrtcDevice final : public backend::Device {
   }
 
   Status launch(uint32_t number, const backend::KernelLaunch& launch) override {
-    const auto module = modules_.find(launch.module);
-    if (module == nullptr || launch.kernel >= module->functions.size()) {
+    TENON_ASSIGN(const auto module, modules_.get(launch.module, "module"));
+    if (launch.kernel >= module->functions.size()) {
       return internal_error("module {} has no kernel {}", launch.module, launch.kernel);
     }
     const GpuFunction& how = module->functions[launch.kernel];
@@ -152,9 +145,9 @@ class NvrtcDevice final : public backend::Device {
     values.push_back(reinterpret_cast<uint64_t>(queue.work->marker.stop));
     std::vector<void*> arguments;
     for (uint64_t& each : values) arguments.push_back(&each);
-    if (launch.stop != nullptr) {
+    {
       const std::lock_guard lock(mutex_);
-      queue.work->stops.push_back(launch.stop);
+      queue.work->stop.add(launch.stop);
     }
     return run(cuda().launch, how.function, static_cast<unsigned>(how.workgroups), 1, 1,
                static_cast<unsigned>(how.lanes), 1, 1, 0, queue.stream, arguments.data(), nullptr)
@@ -177,8 +170,7 @@ class NvrtcDevice final : public backend::Device {
   }
 
   Result<bool> await(EventHandle event, int64_t timeout) override {
-    const auto work = events_.find(event);
-    if (work == nullptr) return internal_error("event {} is unknown", event);
+    TENON_ASSIGN(const auto work, events_.get(event, "event"));
     return wait_for(*work, timeout);
   }
   void release(EventHandle event) override { events_.take(event); }
@@ -187,8 +179,7 @@ class NvrtcDevice final : public backend::Device {
   // CUDA's events have one time: that of the end.
   Result<backend::EventTimes> event_times(EventHandle event) override {
     constexpr double kMilliseconds = 1e-3;
-    const auto work = events_.find(event);
-    if (work == nullptr) return internal_error("event {} is unknown", event);
+    TENON_ASSIGN(const auto work, events_.get(event, "event"));
     const std::lock_guard lock(mutex_);
     if (!work->seconds) {
       float since = 0;
@@ -234,9 +225,8 @@ class NvrtcDevice final : public backend::Device {
     const std::lock_guard lock(markers_lock_);
     if (lost_) return tl::make_unexpected(lost());  // Kernels may still read an idle marker.
     if (idle_.empty()) TENON_TRY(make_markers());
-    auto* const work = new MarkedWork{idle_.back(), {}, {}, {}};
+    auto* const work = new MarkedWork{idle_.back(), backend::StopRelay(idle_.back().stop), {}, {}};
     idle_.pop_back();
-    *work->marker.stop = 0;
     return std::shared_ptr<MarkedWork>(work, [this](MarkedWork* old) {
       const std::lock_guard taken(markers_lock_);
       idle_.push_back(old->marker);
@@ -261,35 +251,28 @@ class NvrtcDevice final : public backend::Device {
   /// Whether the work is done; if it is not, kernels hear that the host wants them to stop.
   bool settle(MarkedWork& work) {
     if (work.outcome) return true;
-    const bool is_stopped = work.is_stopped();
     Status status = run(cuda().query, work.marker.event);
     if (status.code() == ErrorCode::kDeadlineExceeded) {
-      if (is_stopped) work.stop_kernels();
+      work.stop.relay();
       return false;
     }
-    if (status.ok() && is_stopped) status = {ErrorCode::kCancelled, "the host stopped the work"};
-    work.outcome = std::move(status);
+    work.outcome = status.ok() ? work.stop.outcome() : std::move(status);
     return true;
   }
 
   bool settle_all(MarkedWork& wanted) {
     const std::lock_guard lock(mutex_);
     std::erase_if(running_, [&](const auto& work) { return settle(*work); });
-    for (const StreamQueue& queue : queues_) {
-      if (queue.work->is_stopped()) queue.work->stop_kernels();
-    }
+    for (const StreamQueue& queue : queues_) queue.work->stop.relay();
     return settle(wanted);
   }
 
   Result<bool> wait_for(MarkedWork& work, int64_t timeout) {
-    constexpr std::chrono::milliseconds kBusy(1);  // Short work ends meanwhile.
-    constexpr std::chrono::microseconds kPause(50);
-    const auto start = steady_clock::now();
-    while (!settle_all(work)) {
-      const std::chrono::nanoseconds waited = steady_clock::now() - start;
-      if (timeout >= 0 && waited.count() >= timeout) return false;
-      waited < kBusy ? std::this_thread::yield() : std::this_thread::sleep_for(kPause);
-    }
+    using namespace std::chrono_literals;  // CUDA calls nobody back.
+    const backend::WaitPace pace{.busy = 1ms, .pause = 50us};
+    TENON_ASSIGN(const bool done, backend::CompletionSignal().await(
+                                      timeout, pace, [&] { return settle_all(work); }));
+    if (!done) return false;
     if (!work.outcome->ok()) return tl::make_unexpected(*work.outcome);
     return true;
   }
@@ -299,9 +282,9 @@ class NvrtcDevice final : public backend::Device {
     {
       const std::lock_guard lock(mutex_);
       if (aborts) lost_ = true;  // Work that is not done counts as done from here on.
-      for (const auto& work : running_) work->stop_kernels();
+      for (const auto& work : running_) work->stop.stop_kernels();
       for (const StreamQueue& queue : queues_) {
-        if (queue.work != nullptr) queue.work->stop_kernels();
+        if (queue.work != nullptr) queue.work->stop.stop_kernels();
       }
     }
     if (!cuda().push_context(context_).ok()) return;

@@ -12,67 +12,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <memory>
 #include <string>
-#include <type_traits>
-#include <vector>
 
 #include "core/backend/backend.h"
+#include "core/base/process/library.h"
 
 namespace tenon::nvrtc {
-
-/// A library that is loaded by its name.
-class NamedLibrary {
- public:
-  /// The file that the variable names, or else the first of `names` that can be loaded.
-  NamedLibrary(const char* variable, std::vector<const char*> names) {
-    if (const char* const set = std::getenv(variable); set != nullptr) names = {set};
-    for (const char* const name : names) {
-      if (handle_ == nullptr) handle_ = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    }
-    if (handle_ == nullptr) {
-      fault_ = fmt::format("{}; {} may name another file", dlerror(), variable);
-    }
-  }
-  virtual ~NamedLibrary() = default;  // Libraries stay loaded as long as the process.
-  NamedLibrary(const NamedLibrary&) = delete;
-  NamedLibrary& operator=(const NamedLibrary&) = delete;
-
-  Status state() const {
-    return fault_.empty() ? Status() : Status(ErrorCode::kUnavailable, fault_);
-  }
-  void* find(const char* name) {
-    void* const found = handle_ == nullptr ? nullptr : dlsym(handle_, name);
-    if (found == nullptr && fault_.empty()) fault_ = fmt::format("there is no function {}", name);
-    return found;
-  }
-  /// OK for 0; otherwise the library's own words for the code.
-  virtual Status status_of(int code, std::string_view function) const = 0;
-
- private:
-  void* handle_ = nullptr;
-  std::string fault_;
-};
-
-/// A function of a library, by its name there. The name is that of errors too.
-template <class... P>
-class LibraryFunction {
- public:
-  LibraryFunction(NamedLibrary& library, const char* name)
-      : library_(library), name_(name), call_(reinterpret_cast<Call>(library.find(name))) {}
-  int code_of(std::type_identity_t<P>... arguments) const { return call_(arguments...); }
-  Status operator()(std::type_identity_t<P>... arguments) const {
-    const int code = code_of(arguments...);
-    return code == 0 ? Status() : library_.status_of(code, name_);
-  }
-
- private:
-  using Call = int (*)(P...);
-  const NamedLibrary& library_;
-  const char* const name_;
-  const Call call_;
-};
 
 using GpuAddress = unsigned long long;
 using CudaContext = struct OpaqueContext*;

@@ -3,7 +3,7 @@
 
 #include "core/backend/adapter/adapter.h"
 #include "core/backend/adapter/rendering.h"
-#include "core/kernel/render/rendered_binary.h"
+#include "core/backend/driver/narrowing.h"
 #include "nvrtc.h"
 
 namespace tenon::nvrtc {
@@ -11,7 +11,6 @@ namespace {
 
 Result<backend::TargetInfo> describe(int number) {
   constexpr int64_t kLanes = 128;
-  constexpr int64_t kBytesOfLane = 16;  // What reductions take beyond what kernels declare.
   constexpr int64_t kParameters = 4096 / sizeof(GpuAddress);
   int device = 0;
   TENON_TRY(cuda().device(&device, number));
@@ -29,9 +28,6 @@ Result<backend::TargetInfo> describe(int number) {
   target.name = fmt::format("sm_{}{}", major, minor);
   target.compiler_id = fmt::format("nvrtc-1 {}.{} {}", compiler_major, compiler_minor, target.name);
   target.features = kernel::TargetFeatures::parse("s8,u8,s16,u16,s64,u64,f64,fma").value();
-  target.features.tiles = true;
-  target.features.private_memory = true;
-  target.features.dimensions = true;
   target.features.atomics = {ElementType::kS32, ElementType::kU32, ElementType::kS64,
                              ElementType::kU64};
   TENON_ASSIGN(target.compute_units, attribute(kMultiprocessors));
@@ -39,7 +35,6 @@ Result<backend::TargetInfo> describe(int number) {
   target.preferred_lanes = std::min(kLanes, target.most_lanes);
   target.vector_bytes = 16;
   TENON_ASSIGN(target.scratch_bytes, attribute(kSharedBytesPerBlock));
-  target.scratch_bytes -= kBytesOfLane * target.preferred_lanes;
   target.private_bytes = 640;  // Of 255 registers.
   target.most_parameters = kParameters - 1;
   target.spaces[0].alignment = 256;
@@ -47,6 +42,8 @@ Result<backend::TargetInfo> describe(int number) {
   TENON_TRY(cuda().device_memory(&bytes, device));
   target.spaces[0].bytes = static_cast<int64_t>(bytes);
   target.queues = 3;
+  TENON_TRY(backend::narrow(target, "TENON_NVRTC"));
+  backend::declare_rendering(target);
   return target;
 }
 
@@ -102,16 +99,11 @@ class NvrtcBackend final : public backend::Backend {
   Result<backend::Compiled> compile(const backend::TargetInfo& target,
                                     backend::Kernels kernels) override {
     TENON_TRY(compiler().state());
-    kernel::RenderOptions options;
-    options.language = kernel::Language::kCuda;
-    options.lanes = target.preferred_lanes;
-    options.fit_lanes = true;
-    options.vector_bytes = target.vector_bytes;
+    auto options = backend::render_options(target, kernel::Language::kCuda);
     options.stop = true;
-    auto [source, declined] = backend::render_kernels(target, kernels, options);
-    if (!declined.empty()) return backend::Compiled{"", std::move(declined)};
-    TENON_ASSIGN(std::string code, build(target.name, source.text));
-    return backend::Compiled{kernel::RenderedBinary{source.kernels, std::move(code)}.save(), {}};
+    return backend::compile_rendered(target, kernels, options, [&](const std::string& source) {
+      return build(target.name, source);
+    });
   }
 };
 
