@@ -11,17 +11,15 @@ namespace {
 // A row a workgroup, in vectors: for CPUs.
 constexpr std::string_view kSoftmax = R"(
 kernel void own_softmax(global const char* x, OFFSET at_x, global char* y, OFFSET at_y STOP) {
-  global const float16* from = (global const float16*)(x + at_x) + get_group_id(0) * VECTORS;
-  global float16* to = (global float16*)(y + at_y) + get_group_id(0) * VECTORS;
-  float16 most = from[0], sum = 0;
-  for (int i = 1; i < VECTORS; ++i) most = fmax(most, from[i]);
-  const float8 m8 = fmax(most.lo, most.hi);
-  const float4 m4 = fmax(m8.lo, m8.hi);
-  const float m = fmax(fmax(m4.x, m4.y), fmax(m4.z, m4.w));
-  for (int i = 0; i < VECTORS; ++i) sum += to[i] = exp(from[i] - m);
-  const float8 s8 = sum.lo + sum.hi;
-  const float4 s4 = s8.lo + s8.hi;
-  for (int i = 0; i < VECTORS; ++i) to[i] /= (s4.x + s4.y) + (s4.z + s4.w);
+  global const FLOATS* from = (global const FLOATS*)(x + at_x) + get_group_id(0) * VECTORS;
+  global FLOATS* to = (global FLOATS*)(y + at_y) + get_group_id(0) * VECTORS;
+  union { FLOATS all; float each[WIDTH]; } most = {from[0]}, sum = {0};
+  for (int i = 1; i < VECTORS; ++i) most.all = fmax(most.all, from[i]);
+  float m = most.each[0], s = 0;
+  for (int k = 1; k < WIDTH; ++k) m = fmax(m, most.each[k]);
+  for (int i = 0; i < VECTORS; ++i) sum.all += to[i] = exp(from[i] - m);
+  for (int k = 0; k < WIDTH; ++k) s += sum.each[k];
+  for (int i = 0; i < VECTORS; ++i) to[i] /= s;
 }
 )";
 
@@ -55,13 +53,16 @@ Result<kernel::RenderedSource> own_kernel(const Found& found,
   const auto* const dimension = std::get_if<Dims>(&call->attributes[0].value);
   const Shape& x = site.operands[0];
   const int64_t columns = x.rank() == 0 ? 0 : x.dims().back();
+  const int64_t width = std::clamp<int64_t>(found.target.vector_bytes / 4, 4, 16);
   if (dimension == nullptr || *dimension != Dims{x.rank() - 1} || columns == 0 ||
-      columns % 16 != 0 || x.element_type() != ElementType::kF32) {
-    return unimplemented("only rows of f32 in vectors of 16");
+      columns % width != 0 || x.element_type() != ElementType::kF32) {
+    return unimplemented("only rows of f32 in whole vectors");
   }
-  std::string text = fmt::format("#define VECTORS {}\n#define OFFSET {}\n#define STOP {}\n{}",
-                                 columns / 16, found.offset_bits() == 64 ? "ulong" : "uint",
-                                 found.shares_memory() ? ", global uint* stop" : "", kSoftmax);
+  std::string text = fmt::format(
+      "#define FLOATS float{0}\n#define WIDTH {0}\n#define VECTORS {1}\n#define OFFSET {2}\n"
+      "#define STOP {3}\n{4}",
+      width, columns / width, found.offset_bits() == 64 ? "ulong" : "uint",
+      found.shares_memory() ? ", global uint* stop" : "", kSoftmax);
   return kernel::RenderedSource{std::move(text),
                                 {{"own_softmax", element_count(x.dims()) / columns, 1}}};
 }
