@@ -3,16 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstring>
 #include <mutex>
 #include <optional>
-#include <thread>
 
 #include "backends/gpu/codegen/code.h"
 #include "backends/gpu/loaded_segment.h"
+#include "core/backend/driver/waiting.h"
 #include "core/backend/in_process/host_device.h"
-#include "core/base/waiting.h"
 
 namespace tenon::gpu {
 namespace {
@@ -326,18 +324,14 @@ class GpuDevice final : public backend::Device {
       static_cast<void>(event.finish(heard(context_->synchronize(event.event()))));
       return true;
     }
-    const auto end = std::chrono::steady_clock::now() + waiting_time(timeout);
-    for (auto pause = std::chrono::microseconds(1);;) {
+    using namespace std::chrono_literals;
+    const backend::WaitPace pace{.pause = 1us, .longest = 1ms};
+    return backend::CompletionSignal().await(timeout, pace, [&]() -> Result<bool> {
       const Result<bool> done = heard(context_->query(event.event()));
-      if (!done || *done) {
-        static_cast<void>(event.finish(done ? Status() : done.error()));
-        return true;
-      }
-      const auto left = end - std::chrono::steady_clock::now();
-      if (left.count() <= 0) return false;
-      std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(left, pause));
-      pause = std::min(2 * pause, std::chrono::microseconds(1000));
-    }
+      if (done && !*done) return false;
+      static_cast<void>(event.finish(done ? Status() : done.error()));
+      return true;
+    });
   }
 
   const std::string name_;

@@ -338,11 +338,7 @@ class CudaContext final : public Context {
 
   CUstream of(Stream stream) const { return streams_[stream - 1].stream; }
 
-  Result<std::shared_ptr<Moment>> find(Event event) const {
-    auto found = events_->find(event);
-    if (found == nullptr) return invalid_argument("there is no event {}", event);
-    return found;
-  }
+  Result<std::shared_ptr<Moment>> find(Event event) const { return events_->get(event, "event"); }
 
   Result<std::shared_ptr<Moment>> moment_on(Stream stream, std::shared_ptr<Moment> before) {
     TENON_ASSIGN(const CUevent event, pool_.take());

@@ -7,11 +7,12 @@
 namespace tenon {
 namespace {
 
-constexpr const char* kName = "TENON_LIBRARY_TEST";
+constexpr const char* kLibraryVariable = "TENON_LIBRARY_TEST";
 
 // The C library as a driver: `abs` returns a code, which is no error if it is 0.
 struct CLibrary final : NamedLibrary {
-  explicit CLibrary(std::vector<std::string> names) : NamedLibrary(kName, std::move(names)) {}
+  explicit CLibrary(std::vector<std::string> names)
+      : NamedLibrary(kLibraryVariable, std::move(names)) {}
   LibraryFunction<int> abs{*this, "abs"};
   Status status_of(int code, std::string_view function) const override {
     return internal_error("{}: code {}", function, code);
@@ -19,7 +20,7 @@ struct CLibrary final : NamedLibrary {
 };
 
 struct Lacking final : NamedLibrary {
-  Lacking() : NamedLibrary(kName, {"libc.so.6"}) {}
+  Lacking() : NamedLibrary(kLibraryVariable, {"libc.so.6"}) {}
   LibraryFunction<int> first{*this, "tenon_no_such_function"};
   LibraryFunction<int> second{*this, "tenon_no_such_function_either"};
   Status status_of(int, std::string_view) const override { return {}; }
@@ -43,9 +44,9 @@ TEST(NamedLibrary, SaysWhatIsMissing) {
 }
 
 TEST(NamedLibrary, AVariableNamesAnotherFile) {
-  setenv(kName, "libtenon_other.so", /*overwrite=*/1);
+  setenv(kLibraryVariable, "libtenon_other.so", /*overwrite=*/1);
   const Status none = CLibrary({"libc.so.6"}).state();
-  unsetenv(kName);
+  unsetenv(kLibraryVariable);
   EXPECT_TRUE(none.message().starts_with("libtenon_other.so: ")) << none.message();
 }
 
