@@ -108,7 +108,8 @@ def test_calls(plugin):
     for variables in ({}, {"TENON_OPENCL_WITHOUT": "svm"}, {"TENON_OPENCL_WITHOUT": "calls"}):
         steps, values = result(plugin.path, **variables)
         expect(steps["device"] > 0 and steps["host"] == 0, steps)
-        wrong = [(a, b) for a, b in zip(values, expected, strict=True) if abs(a - b) > 1e-6 * b]
+        # The interpreter, which sums 512 terms one after the other, is off by 1e-6 itself.
+        wrong = [(a, b) for a, b in zip(values, expected, strict=True) if abs(a - b) > 2e-6 * b]
         expect(not wrong, f"{variables}: {wrong[:3]}")
         placed = succeeds(plugin.installed.tool, "explain", program, "--device", plugin.path, "--placement", folder="/",
                           variables={**plugin.kept_variables, **variables})
