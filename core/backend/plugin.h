@@ -282,7 +282,7 @@ typedef struct TenonRenderOptions {
   size_t size;
   TenonLanguage language;
   int64_t lanes;        /* Of a workgroup, in languages that have them; 0: 128. */
-  int64_t vector_bytes; /* The width of vectors, in languages that have them; 0: none. */
+  int64_t vector_bytes; /* The width of the vectors that its compiler makes; 0: none. */
   uint32_t
       offset_bits;   /* 32 or 64: a buffer is an allocation and an offset in bytes; 0: a pointer. */
   uint8_t fit_lanes; /* Small kernels have fewer lanes: a power of two. */

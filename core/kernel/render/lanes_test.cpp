@@ -2,6 +2,9 @@
 // barrier is missing, or lanes part ways before one, the bits differ or the test does not end.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <regex>
+
 #include "core/kernel/render/c_library.h"
 #include "core/kernel/render/render.h"
 #include "core/kernel/testing/case_test_util.h"
@@ -95,7 +98,9 @@ void expect_interpreters_results(std::vector<Case> cases, const RenderOptions& o
     text += launcher(kernels[k], source->kernels[k], options);
     launched += source->kernels[k].lanes;
   }
-  EXPECT_GT(launched, static_cast<int64_t>(kernels.size())) << "no kernel has several lanes";
+  if (options.lanes > 1) {
+    EXPECT_GT(launched, static_cast<int64_t>(kernels.size())) << "no kernel has several lanes";
+  }
   const auto library =
       CLibrary::compile(text,
                         "-O1 -fsigned-char -pthread -Wno-unknown-pragmas -Wno-attributes "
@@ -201,6 +206,96 @@ TEST(RenderedLanes, Reductions) {
 TEST(RenderedLanes, Examples) {
   constexpr double kTolerance = 1e-4;
   expect_interpreters_results(testing::example_cases(TENON_SOURCE), options_of(16), kTolerance);
+}
+
+// One lane, whose compiler makes vectors of loops: reductions in parts, lanes side by side.
+TEST(RenderedLanes, Strips) {
+  constexpr double kTolerance = 1e-4;
+  for (const int64_t bytes : {8, 16, 64}) {
+    RenderOptions options = options_of(1);
+    options.vector_bytes = bytes;
+    expect_interpreters_results(testing::loop_cases(), options);
+    expect_interpreters_results(testing::reduction_cases(), options, kTolerance);
+    expect_interpreters_results(testing::ordered_reduction_cases(), options);
+    std::vector<Case> examples = testing::example_cases(TENON_SOURCE);
+    std::erase_if(examples, [](const Case& c) {  // Products have vector types, which C lacks.
+      return std::ranges::any_of(c.kernel.nodes,
+                                 [](const Node& n) { return n.op == OpCode::kContract; });
+    });
+    expect_interpreters_results(examples, options, kTolerance);
+  }
+}
+
+// Sums along columns and along rows, of sizes with and without a rest, with values that are
+// computed before the sum, between two, and after them.
+TEST(RenderedLanes, StripsOfEachForm) {
+  constexpr std::string_view kText = R"(
+kernel @KIND(%x: in s32[ROWS, COLUMNS], %y: out s32[LANES], %z: in s32[LANES]) index s32 grid() {
+  lanes(%i: LANES) {
+    %before = load %z[%i] : s32
+    %twice = add %before, %i : s32
+    %s = reduce serial(%k: SUMMED) init(%twice) : s32 commutative {
+      %v = load %x[PLACE] : s32
+      %w = mul %v, %twice : s32
+      yield %w
+    } combine(%a, %b) {
+      %c = add %a, %b : s32
+      yield %c
+    }
+    %most = reduce serial(%k: SUMMED) init(%s) : s32 commutative {
+      %v = load %x[PLACE] : s32
+      %w = sub %v, %s : s32
+      yield %w
+    } combine(%a, %b) {
+      %c = max %a, %b : s32
+      yield %c
+    }
+    %last = add %most, %before : s32
+    store %last, %y[%i] : s32
+  }
+}
+)";
+  const auto with = [&](std::string_view kind, int64_t rows, int64_t columns, bool down) {
+    std::string text(kText);
+    const auto put = [&](const std::string& word, const std::string& by) {
+      for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at)) {
+        text.replace(at, word.size(), by);
+      }
+    };
+    put("KIND", std::string(kind));
+    put("ROWS", std::to_string(rows));
+    put("COLUMNS", std::to_string(columns));
+    put("LANES", std::to_string(down ? columns : rows));
+    put("SUMMED", std::to_string(down ? rows : columns));
+    put("PLACE", down ? "%k, %i" : "%i, %k");
+    const auto kernel = parse(text, std::string(kind));
+    EXPECT_TRUE(kernel) << kernel.error().to_string();
+    EXPECT_TRUE(verify(*kernel).ok()) << verify(*kernel).to_string();
+    Case c = {*kernel, testing::zero_buffers(*kernel)};
+    for (int64_t i = 0; i < rows * columns; ++i) c.buffers[0].set_integer(i, (i * i) % 101 - 40);
+    for (int64_t i = 0; i < c.kernel.memories[2].dims[0]; ++i) {
+      c.buffers[2].set_integer(i, 7 - i);
+    }
+    return c;
+  };
+  RenderOptions options = options_of(1);
+  options.vector_bytes = 16;
+  for (const int64_t size : {4, 7, 16, 37, 64}) {
+    const Case down = with("down", 5, size, true);
+    const Case along = with("along", 3, size, false);
+    expect_interpreters_results({down, along}, options);
+    const std::vector<Kernel> kernels = {down.kernel, along.kernel};
+    const std::string text = render(kernels, options)->text;
+    const auto middle = text.begin() + static_cast<std::ptrdiff_t>(text.find("void along("));
+    const std::regex array("int32_t v\\d+\\[");
+    EXPECT_TRUE(std::regex_search(text.begin(), middle, array)) << text;
+    // A sum of few elements has no parts.
+    EXPECT_EQ(std::regex_search(middle, text.end(), array), size >= 8) << text;
+    options.lanes = 128;  // A kernel without loops over lanes has one of them too.
+    options.fit_lanes = true;
+    EXPECT_FALSE(std::regex_search(render(kernels, options)->text, array));
+    options.lanes = 1;
+  }
 }
 
 TEST(RenderedLanes, Atomics) {

@@ -14,6 +14,7 @@ void SourceWriter::combine(const Node& n, const Names& variables, const Names& v
 
 void SourceWriter::reduce(const Node& n) {
   if (n.over_lanes && by_one_lane()) return reduce_over_lanes(n);
+  if (const int64_t parts = parts_of(n); parts > 1) return reduce_in_parts(n, parts);
   const Names variables = declare(n.results, texts(n.operands));
   nest(id_of(n), kernel_.block(n.blocks[0]).arguments, n.extents,
        [&] { combine(n, variables, block(n.blocks[0])); });

@@ -33,7 +33,9 @@ struct RenderOptions {
   /// 32 or 64, in languages with lanes: a buffer is two parameters, the pointer to an allocation
   /// and the buffer's offset in bytes, an unsigned integer of that width. 0: a pointer alone.
   int offset_bits = 0;
-  /// The width of vectors, in languages that have them; 0: none.
+  /// The width of the vectors that the compiler of the source makes; 0: none. If `lanes` is 1, sums
+  /// are then kept in parts, and lanes that reduce along columns run side by side, in loops that
+  /// become vectors; products have vector types where the language has those.
   int64_t vector_bytes = 0;
   /// In languages with lanes: the last parameter of each function is a pointer to a uint32_t, and
   /// while loops end once that is not 0 (B27). What the kernel wrote is then of no meaning.

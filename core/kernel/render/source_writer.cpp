@@ -137,6 +137,7 @@ void SourceWriter::barrier() {
 
 void SourceWriter::lanes(const Node& n) {
   const std::vector<ValueId>& indices = kernel_.block(n.blocks[0]).arguments;
+  if (const int64_t width = lanes_side_by_side(n); width > 1) return lanes_in_strips(n, width);
   if (!has_lanes()) {
     return nest(id_of(n), indices, n.extents, [&] { block(n.blocks[0]); });
   }

@@ -31,6 +31,8 @@ class SourceWriter {
         offset_bits_(spelling_.has_lanes() ? options.offset_bits : 0),
         stops_(spelling_.has_lanes() && options.stop),
         vector_bytes_(options.vector_bytes),
+        // A kernel of one lane on a device with more of them is no work for vectors.
+        strip_bytes_(spelling_.has_lanes() && options.lanes > 1 ? 0 : options.vector_bytes),
         // Functions behind a table are static: they need no symbols, and a function of the same
         // name in another library must not be called instead (C has a `random`).
         local_(!options.table.empty()),
@@ -148,6 +150,49 @@ class SourceWriter {
 
   void combine_parts(const Node& n, const Names& partials, int64_t parts);
 
+  // --- Strips: loops for compilers that make vectors (strips.cpp)
+
+  /// Lanes that run side by side.
+  struct LanesStrip {
+    const Block& body;
+    const ValueId index;
+    const std::string place;  ///< The index of the first one.
+    const std::string each;   ///< The number of a lane within the strip.
+    const int64_t count;
+    std::vector<const Node*> places;  ///< Linear functions of the lane, so far.
+  };
+
+  /// How many of `count` iterations that compute such values run side by side: a few vectors, if
+  /// there are as many strips; 1 if vectors do not pay.
+  int64_t strip_width(const std::vector<ValueId>& values, int64_t count, int64_t strips) const;
+  /// Leaf and combination are of operations and loads alone.
+  bool are_simple(const Node& reduction) const;
+  /// A loop over the elements of a strip.
+  void strip(const std::string& each, int64_t count, const std::function<void()>& body);
+  /// Arrays with an element for each of a strip, and the texts of such elements.
+  Names declare_strip(const std::vector<ValueId>& like, int64_t width);
+  static Names elements(const Names& arrays, const std::string& index);
+
+  /// In how many parts the reduction is kept; 1 if it is not.
+  int64_t parts_of(const Node& n) const;
+  void reduce_in_parts(const Node& n, int64_t width);
+  void combine_parts_of_strip(const Node& n, const Names& parts, const std::string& each,
+                              int64_t width);
+
+  /// A loop over lanes whose reductions load neighbouring elements in neighbouring lanes.
+  bool run_side_by_side(const Node& n) const;
+  int64_t lanes_side_by_side(const Node& n) const;
+  void lanes_in_strips(const Node& n, int64_t width);
+  void lanes_of_strip(const Node& n, ValueId index, const std::string& place, int64_t count);
+  /// A loop over the lanes, with the places that the users need.
+  void loop_of_strip(const LanesStrip& of, const std::vector<const Node*>& users,
+                     const std::function<void()>& write);
+  void run_of_strip(const LanesStrip& of, const std::vector<NodeId>& nodes);
+  void reduction_of_strip(const LanesStrip& of, const Node& n);
+  void write_places(const std::vector<const Node*>& places, const std::vector<const Node*>& users);
+  /// What nodes of the body other than these use.
+  std::set<ValueId> used_outside(const Block& body, const std::vector<NodeId>& nodes) const;
+
   // --- Products of tiles (products.cpp)
 
   void contract(const Node& n);
@@ -177,6 +222,7 @@ class SourceWriter {
   const int offset_bits_;
   const bool stops_;
   const int64_t vector_bytes_;
+  const int64_t strip_bytes_;
   const bool local_;
   std::string function_;
   std::set<std::string>& helpers_;
