@@ -383,7 +383,7 @@ class OpenClDevice final : public backend::Device {
   std::atomic<bool> lost_ = false;
   std::mutex launching_;
   std::mutex batches_;
-  backend::Kept<std::string, ModuleHandle> own_;  ///< Kernels of the plug-in's own, by plan.
+  backend::KeptValues<std::string, ModuleHandle> own_;  ///< Kernels of the plug-in's own, by plan.
   backend::Handles<Module> modules_;
   backend::Handles<ClMemory> memories_;
   backend::Handles<WorkBatch> events_;

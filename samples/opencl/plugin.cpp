@@ -104,8 +104,8 @@ class OpenClBackend final : public backend::Backend {
 
   static constexpr size_t kMostKept = 256;
   const std::vector<Found> found_;
-  backend::Kept<size_t, cl::Context> contexts_;
-  backend::Kept<std::pair<size_t, std::string>, std::string> programs_{kMostKept};
+  backend::KeptValues<size_t, cl::Context> contexts_;
+  backend::KeptValues<std::pair<size_t, std::string>, std::string> programs_{kMostKept};
 };
 
 }  // namespace

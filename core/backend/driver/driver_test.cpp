@@ -114,8 +114,8 @@ TEST(MemoryAccount, HasNoLimitAndMayEndBeforeItsShares) {
   account.reset();
 }
 
-TEST(Kept, MakesAValueOncePerKeyAndKeepsNoErrors) {
-  Kept<int, std::string> kept(2);
+TEST(KeptValues, MakesAValueOncePerKeyAndKeepsNoErrors) {
+  KeptValues<int, std::string> kept(2);
   int made = 0;
   const auto make = [&]() -> Result<std::string> { return std::to_string(++made); };
   EXPECT_FALSE(kept.get(1, []() -> Result<std::string> { return internal_error("no"); }));

@@ -1,6 +1,6 @@
-// What a backend makes once and keeps.
+// Values that a backend makes once and keeps.
 //
-// Thread-safety: Kept from any thread; one value is made at a time.
+// Thread-safety: KeptValues from any thread; one value is made at a time.
 #pragma once
 
 #include <limits>
@@ -15,10 +15,10 @@ namespace tenon::backend {
 /// of each source (B13 wants equal bytes, and not every compiler gives them), the module of each
 /// plan.
 template <class Key, class Value>
-class Kept {
+class KeptValues {
  public:
   /// Beyond `most` values, all are forgotten.
-  explicit Kept(size_t most = std::numeric_limits<size_t>::max()) : most_(most) {}
+  explicit KeptValues(size_t most = std::numeric_limits<size_t>::max()) : most_(most) {}
 
   /// The value of `key`, by `make`, which returns a Result<Value>, if it is not kept. Errors are
   /// not kept.

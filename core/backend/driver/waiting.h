@@ -37,9 +37,9 @@ class StopRelay {
   void add(const volatile uint32_t* flag);
   /// Whether the host has raised a flag.
   bool is_wanted() const;
-  /// Tells the kernels, whatever the host wishes: the device is aborted or closed (B11, B12).
+  /// Kernels are told without a flag too: the device is aborted or closed (B11, B12).
   void stop_kernels() const;
-  /// Tells the kernels if the host wishes it.
+  /// Kernels are told if the host wishes it.
   void relay() const;
   /// The outcome of work that ended without an error of the device: kCancelled if the host wished
   /// its end, since what it wrote is then of no meaning.

@@ -33,7 +33,7 @@ Slope Slopes::of(ValueId value) {
 
 Slope Slopes::compute(const Node& node) {
   const bool is_fixed = std::ranges::all_of(node.operands, [&](ValueId x) { return of(x) == 0; });
-  // What a statement with blocks gives may depend on the index by values that are used within them.
+  // A statement with blocks may depend on the index by values that are used within them.
   if (is_fixed && node.blocks.empty()) return 0;
   if (!is<OnScalar>(node.op) || !is_integer(kernel_.value(node.results[0]).type)) return {};
   const auto operand = [&](size_t i) { return node.operands[i]; };

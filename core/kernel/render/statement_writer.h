@@ -190,7 +190,7 @@ class SourceWriter {
   void run_of_strip(const LanesStrip& of, const std::vector<NodeId>& nodes);
   void reduction_of_strip(const LanesStrip& of, const Node& n);
   void write_places(const std::vector<const Node*>& places, const std::vector<const Node*>& users);
-  /// What nodes of the body other than these use.
+  /// The values that nodes of the body other than these use.
   std::set<ValueId> used_outside(const Block& body, const std::vector<NodeId>& nodes) const;
 
   // --- Products of tiles (products.cpp)
