@@ -130,7 +130,7 @@ def test_calls(plugin):
         return "without CLBlast, which is not installed"
     report = plugin.folder / "clblast.json"
     succeeds(plugin.installed.tool, "conform", "--device", plugin.path, "--no-reduce", "--quiet", "--json", report, "--jobs", 1,
-             "op/dot_general/f32/*", "--shard", "1/2", folder="/", variables={**plugin.kept_variables, "TENON_OPENCL_CLBLAST": "1"}, limit=600)
+             "op/dot_general/f32/*", "--shard", "1/2", "--timeout", 300, folder="/", variables={**plugin.kept_variables, "TENON_OPENCL_CLBLAST": "1"}, limit=600)
     calls = sum(case["steps"]["calls"] for case in json.loads(report.read_text())["cases"])
     expect(calls > 5, f"{calls} calls of CLBlast")
     return f"{calls} calls of CLBlast"
