@@ -1,0 +1,162 @@
+"""PyTorch's own database of ops on torch.device("tenon"), in eager mode: each sample's tensors are moved there with their strides, and
+values and gradients are compared with those of PyTorch's CPU. So are the op in place, with `out`, and with inputs that leave gaps.
+
+An op ends as one of:
+    pass      each sample agrees, and every op that it is made of ran on the device
+    cpu       each sample agrees, and some of those ops ran on the CPU: they are named
+    random    the CPU's own results depend on the seed: shapes and types agree
+    refused   PyTorch has no kernel for the device, or the device has no such layout
+    wrong     a sample does not agree
+    error     anything else
+"""
+
+import functools
+from unittest import mock
+
+import torch
+from torch.testing._internal import common_methods_invocations
+from torch.utils import _pytree as pytree
+
+import tenon_torch
+from opinfo import Mismatch, Outcome, agree, evaluated, leaves, samples_of, widened
+
+WORDS = ("pass", "cpu", "random", "refused", "wrong", "error")
+
+
+def moved(x: torch.Tensor) -> torch.Tensor:
+    """A copy on the device with the same strides, and the same lazy conjugate or negative."""
+    plain = x.detach()
+    if plain.is_conj():
+        return moved(plain.conj()).conj()
+    if plain.is_neg():
+        return moved(plain._neg_view())._neg_view()
+    memory = torch.empty(0, dtype=x.dtype).set_(plain.untyped_storage()).to("tenon")
+    return memory.as_strided(x.shape, x.stride(), x.storage_offset())
+
+
+def _own(x: torch.Tensor, device: str) -> torch.Tensor:
+    copy = moved(x) if device == "tenon" else x.detach().clone()
+    return copy.requires_grad_(x.requires_grad)
+
+
+class _Call:
+    """An op with a sample's arguments, as a function of its tensors and a device."""
+
+    def __init__(self, op, sample):
+        self.op, self.sample = op, sample
+        self.flat, self.spec = pytree.tree_flatten(((sample.input, *sample.args), sample.kwargs))
+        self.places = [i for i, each in enumerate(self.flat) if isinstance(each, torch.Tensor)]
+        self.tensors = [self.flat[i] for i in self.places]
+
+    def _filled(self, tensors, device: str):
+        values = [torch.device(device) if isinstance(each, torch.device) or isinstance(each, str) and each == "cpu" else each for each in self.flat]
+        for place, tensor in zip(self.places, tensors):
+            values[place] = tensor
+        return pytree.tree_unflatten(values, self.spec)
+
+    def plain(self, device: str, *tensors):
+        arguments, words = self._filled(tensors, device)
+        return leaves(self.op(*arguments, **words))
+
+    def in_place(self, device: str, *tensors):
+        (first, *rest), words = self._filled(tensors, device)
+        return leaves(self.op.inplace_variant(first.clone(), *rest, **words))
+
+    def with_out(self, like: list[torch.Tensor], empty: bool, device: str, *tensors):
+        """Into tensors of the results' shapes, or into empty ones, which get them."""
+        out = [torch.empty(0 if empty else each.shape, dtype=each.dtype, device=device) for each in like]
+        arguments, words = self._filled(tensors, device)
+        with torch.no_grad():
+            self.op(*arguments, **words, out=out[0] if len(out) == 1 else tuple(out))
+        return out
+
+
+def _unseeded(op, *given, **words):
+    """In place of PyTorch's wrapper, which gives each call the same seed: two calls tell which ops are random."""
+    return op(*given, **words)
+
+
+def _on(function, device: str, tensors):
+    return evaluated(functools.partial(function, device), [_own(each, device) for each in tensors])
+
+
+def _is_random(function, tensors, expected, seeds) -> bool:
+    """Whether the CPU has other results with one of these seeds."""
+    for seed in seeds:
+        torch.manual_seed(seed)
+        values, _ = _on(function, "cpu", tensors)
+        if any(not torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(values, expected, strict=True)):
+            return True
+    return False
+
+
+def _compare(what: str, function, tensors) -> list[torch.Tensor] | None:
+    """The CPU's results, with which the device's agree. None where the CPU has none, or two seeds give different ones."""
+    try:
+        torch.manual_seed(1)
+        expected = _on(function, "cpu", tensors)
+        is_random = _is_random(function, tensors, expected[0], [2])
+    except Exception:  # Then there is nothing to compare with.
+        return None
+    found = _on(function, "tenon", tensors)
+    wider = functools.cache(lambda: evaluated(functools.partial(function, "cpu"), widened(tensors)))
+    for part, kind in enumerate(("value", "gradient")):
+        for i, (left, right) in enumerate(zip(found[part], expected[part], strict=True)):
+            if right is None:
+                continue
+            if left is not None and left.device.type != "tenon":
+                raise Mismatch(f"{what}{kind}: on {left.device}")
+            left = torch.zeros_like(right) if left is None else left.cpu()
+            if (left.shape, left.dtype) != (right.shape, right.dtype):
+                raise Mismatch(f"{what}{kind}: {left.dtype} of {tuple(left.shape)} for {right.dtype} of {tuple(right.shape)}")
+            try:
+                if not is_random:
+                    agree(left, right, lambda: wider()[part][i], what + kind)
+            except Mismatch:
+                is_random = _is_random(function, tensors, expected[0], range(3, 20))  # Two seeds may give the same.
+                if not is_random:
+                    raise
+    return None if is_random else expected[0]
+
+
+def check(op, sample, number: int) -> bool:
+    """Compares a sample in each way in which the op can be called. Whether there was anything to compare."""
+    call = _Call(op, sample)
+    expected = _compare("", call.plain, call.tensors)
+    if expected is None:
+        return False
+    if op.inplace_variant is not None and isinstance(sample.input, torch.Tensor) and not sample.broadcasts_input:
+        _compare("in place: ", call.in_place, call.tensors)
+    if op.supports_out and expected:
+        _compare("out: ", functools.partial(call.with_out, expected, number % 2 == 1), [each.detach() for each in call.tensors])
+    if number == 0 and call.tensors:
+        gaps = _Call(op, sample.noncontiguous())
+        _compare("with gaps: ", gaps.plain, [each.detach() for each in gaps.tensors])
+    return True
+
+
+def outcome(op, dtype: torch.dtype, most: int) -> Outcome:
+    """Checks at most `most` samples of an op, spread over all that it has. Ops that ran on the CPU are in `left`."""
+    with mock.patch.object(common_methods_invocations, "wrapper_set_seed", _unseeded):
+        return _outcome(op, dtype, most)
+
+
+def _outcome(op, dtype: torch.dtype, most: int) -> Outcome:
+    try:
+        samples = samples_of(op, dtype, most)
+    except (RuntimeError, NotImplementedError, ImportError) as error:
+        return Outcome("error", 0, f"has no samples: {error}"[:200])
+    tenon_torch.counters.reset()
+    compared = 0
+    for number, sample in enumerate(samples):
+        try:
+            compared += check(op, sample, number)
+        except Mismatch as error:
+            return Outcome("wrong", number, " ".join(str(error).split())[:300])
+        except Exception as error:  # Whatever an op does: it is told.
+            text = " ".join(str(error).split())[:300]
+            refused = isinstance(error, NotImplementedError) or any(each.layout != torch.strided for each in leaves((sample.input, sample.args)))
+            return Outcome("refused" if refused else "error", number, f"{type(error).__name__}: {text}")
+    left = sorted(tenon_torch.counters.fallbacks)
+    word = "random" if samples and not compared else "cpu" if left else "pass"
+    return Outcome(word, len(samples), ", ".join(left), left)
