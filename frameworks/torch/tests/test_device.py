@@ -112,6 +112,39 @@ def test_ops(name):
     same(CASES[name](y), CASES[name](x))
 
 
+def test_numbers_in_place_of_tensors():
+    """PyTorch's own code gives ops numbers where they say tensors."""
+    x, y = pair(3, 5)
+    places = torch.tensor([[4], [0], [-1]])
+    same(torch.take_along_dim(y, places.to("tenon"), 1), torch.take_along_dim(x, places, 1))
+
+
+def test_results_beside_changed_arguments():
+    """Results that are given, and statistics that are changed, by one op."""
+    x, y = pair(2, 5, 3)
+    found, expected = ([torch.empty(0, device=device) for _ in range(3)] for device in ("tenon", "cpu"))
+    statistics, own = ([torch.zeros(5, device=device), torch.ones(5, device=device)] for device in ("cpu", "tenon"))
+    torch._native_batch_norm_legit(x, None, None, *statistics, True, 0.1, 1e-5, out=expected)
+    torch._native_batch_norm_legit(y, None, None, *own, True, 0.1, 1e-5, out=found)
+    for left, right in zip(found + own, expected + statistics):
+        same(left, right)
+
+
+@pytest.mark.left_to_the_cpu
+def test_ops_that_refuse_other_devices():
+    x, y = torch.tensor([[1.0, 3, 3], [2, 2, 5]]), torch.tensor([[1.0, 3, 3], [2, 2, 5]], device="tenon")
+    for found, expected in zip(y.mode(1), x.mode(1)):
+        same(found, expected)
+    assert "aten.mode.default" in tenon_torch.counters.fallbacks
+
+
+def test_poles_of_zeta():
+    x, q = torch.meshgrid(torch.arange(-1, 6), torch.arange(-5, 4), indexing="ij")
+    for dtype in (torch.float32, torch.int64):
+        expected = torch.special.zeta(x.to(dtype), q.to(dtype))
+        torch.testing.assert_close(torch.special.zeta(x.to("tenon", dtype), q.to("tenon", dtype)).cpu(), expected, equal_nan=True)
+
+
 def test_programs_are_kept():
     x = torch.randn(3, 5, device="tenon")
     x.sin()
