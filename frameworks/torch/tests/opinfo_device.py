@@ -1,5 +1,5 @@
 """PyTorch's own database of ops on torch.device("tenon"), in eager mode: each sample's tensors are moved there with their strides, and
-values and gradients are compared with those of PyTorch's CPU. So are the op in place, with `out`, and with inputs that leave gaps.
+values, gradients and what shares memory are compared with PyTorch's CPU. So are the op in place, with `out`, and with inputs that leave gaps.
 
 An op ends as one of:
     pass      each sample agrees, and every op that it is made of ran on the device
@@ -84,15 +84,18 @@ def _unseeded(op, *given, **words):
 
 
 def _on(call: _Call, function, device: str):
+    """Results, gradients, and with which tensors each result shares memory."""
     devices = [device, *["cpu" if call.op.name in _FURTHER_ON_CPU else device] * (len(call.tensors) - 1)]
-    return evaluated(functools.partial(function, device), [copy_on(*each) for each in zip(devices, call.tensors)])
+    given = [copy_on(*each) for each in zip(devices, call.tensors)]
+    results, gradients = evaluated(functools.partial(function, device), given)
+    return results, gradients, [[x.untyped_storage()._cdata == y.untyped_storage()._cdata for y in given] for x in results]
 
 
 def _is_random(call: _Call, function, expected, seeds) -> bool:
     """Whether the CPU has other results with one of these seeds."""
     for seed in seeds:
         torch.manual_seed(seed)
-        values, _ = _on(call, function, "cpu")
+        values, *_ = _on(call, function, "cpu")
         if any(not torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(values, expected, strict=True)):
             return True
     return False
@@ -129,6 +132,8 @@ def _compare(what: str, call: _Call, function) -> list[torch.Tensor] | None:
                 is_random = _is_random(call, function, expected[0], range(3, 20))  # Two seeds may give the same.
                 if not is_random:
                     raise
+    if found[2] != expected[2]:
+        raise Mismatch(f"{what}memory is shared with {found[2]}, not {expected[2]}")
     return None if is_random else expected[0]
 
 

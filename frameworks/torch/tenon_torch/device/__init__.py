@@ -72,7 +72,7 @@ def _register_kernels() -> None:
         for key in ("Conjugate", "Negative"):
             _aten.impl(name, torch.library.fallthrough_kernel, key)
     # PyTorch has kernels of these for every device, which refuse those that it does not know.
-    for name in ("convolution_overrideable", "convolution_backward_overrideable", "mode", "mode.values"):
+    for name in ("convolution_overrideable", "convolution_backward_overrideable", "conj_physical_", "mode", "mode.values"):
         base, _, overload = name.partition(".")
         _aten.impl(name, _later("dispatch", getattr(getattr(torch.ops.aten, base), overload or "default")), "PrivateUse1")
     _everything.fallback(_later("dispatch"), "PrivateUse1")
