@@ -242,7 +242,20 @@ def _grid_sampler_2d(x, grid, *modes):
     return inner(*_widened(x, grid), *modes).to(x.dtype)
 
 
+# --- a row of integers: their steps are f64 on the CPU, and the ends are integers too
+
+
+def _linspace(start, end, steps, *, dtype=None, **words):
+    if dtype is None or dtype.is_floating_point or dtype.is_complex or steps < 2:
+        return global_decomposition_table["post_autograd"][aten.linspace.default](start, end, steps, dtype=dtype, **words)
+    start, end = int(start), int(end)
+    step, place = (end - start) / (steps - 1), torch.arange(steps, device=words.get("device"))
+    exact = place.double()
+    return torch.where(place < steps // 2, start + step * exact, end - step * (steps - 1 - exact)).to(dtype)
+
+
 _OURS = {
+    aten.linspace.default: _linspace,
     aten._thnn_fused_lstm_cell.default: _lstm_cell,
     aten._thnn_fused_lstm_cell_backward_impl.default: _lstm_cell_backward,
     aten._thnn_fused_gru_cell.default: _gru_cell,

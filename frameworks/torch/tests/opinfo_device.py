@@ -11,12 +11,14 @@ An op ends as one of:
 """
 
 import functools
+import itertools
 from unittest import mock
 
 import torch
 from torch.testing._internal import common_methods_invocations
 from torch.utils import _pytree as pytree
 
+import opinfo
 import tenon_torch
 from opinfo import Mismatch, Outcome, agree, evaluated, leaves, samples_of, widened
 
@@ -67,7 +69,9 @@ class _Call:
 
     def in_place(self, device: str, *tensors):
         (first, *rest), words = self._filled(tensors, device)
-        return leaves(self.op.inplace_variant(first.clone(), *rest, **words))
+        changed = pytree.tree_map(torch.clone, first)
+        self.op.inplace_variant(changed, *rest, **words)
+        return leaves(changed)
 
     def with_out(self, like: list[torch.Tensor], empty: bool, device: str, *tensors):
         """Into tensors of the results' shapes, or into empty ones, which get them."""
@@ -106,8 +110,9 @@ def _has_ties(call: _Call, part: str, value: torch.Tensor) -> bool:
     return call.op.name in _TIES and dtype not in (torch.float32, torch.float64) and (part == "gradient" or value.dtype == torch.int64)
 
 
-def _compare(what: str, call: _Call, function) -> list[torch.Tensor] | None:
-    """The CPU's results, with which the device's agree. None where the CPU has none, or two seeds give different ones."""
+def _compare(what: str, call: _Call, function, results: list | None = None) -> str | None:
+    """"same", if the device's results agree with those of the CPU, which go to `results`; "random", if two seeds give the CPU different ones;
+    None where it has none."""
     try:
         torch.manual_seed(1)
         expected = _on(call, function, "cpu")
@@ -134,23 +139,29 @@ def _compare(what: str, call: _Call, function) -> list[torch.Tensor] | None:
                     raise
     if found[2] != expected[2]:
         raise Mismatch(f"{what}memory is shared with {found[2]}, not {expected[2]}")
-    return None if is_random else expected[0]
+    if results is not None and not is_random:
+        results.extend(expected[0])
+    return "random" if is_random else "same"
 
 
-def check(op, sample, number: int) -> bool:
-    """Compares a sample in each way in which the op can be called. Whether there was anything to compare."""
-    call = _Call(op, sample)
-    expected = _compare("", call, call.plain)
-    if expected is None:
-        return False
-    if op.inplace_variant is not None and isinstance(sample.input, torch.Tensor) and not sample.broadcasts_input:
-        _compare("in place: ", call, call.in_place)
+def check(op, sample, number: int) -> set[str]:
+    """Compares a sample in each way in which the op can be called. What there was: "same", "random"."""
+    call, expected = _Call(op, sample), []
+    found = {_compare("", call, call.plain, expected)}
+    if op.inplace_variant is not None and leaves(sample.input) and not sample.broadcasts_input:
+        found.add(_compare("in place: ", call, call.in_place))
     if number == 0 and call.tensors:
         gaps = _Call(op, sample.noncontiguous()).detached()
-        _compare("with gaps: ", gaps, gaps.plain)
+        found.add(_compare("with gaps: ", gaps, gaps.plain))
     if op.supports_out and expected:
-        _compare("out: ", call.detached(), functools.partial(call.with_out, expected, number % 2 == 1))
-    return True
+        found.add(_compare("out: ", call.detached(), functools.partial(call.with_out, expected, number % 2 == 1)))
+    return found - {None}
+
+
+def ops(dtype: torch.dtype) -> list:
+    """Those that can be compiled, and those on lists of tensors, of which optimizers are made."""
+    lists = (getattr(common_methods_invocations, f"foreach_{kind}_op_db") for kind in ("unary", "binary", "pointwise", "reduce", "other"))
+    return opinfo.ops(dtype) + [op for op in itertools.chain.from_iterable(lists) if dtype in op.dtypes]
 
 
 def outcome(op, dtype: torch.dtype, most: int) -> Outcome:
@@ -165,10 +176,10 @@ def _outcome(op, dtype: torch.dtype, most: int) -> Outcome:
     except (RuntimeError, NotImplementedError, ImportError) as error:
         return Outcome("error", 0, f"has no samples: {error}"[:200])
     tenon_torch.counters.reset()
-    compared = 0
+    compared: set[str] = set()
     for number, sample in enumerate(samples):
         try:
-            compared += check(op, sample, number)
+            compared |= check(op, sample, number)
         except Mismatch as error:
             return Outcome("wrong", number, " ".join(str(error).split())[:300])
         except Exception as error:  # Whatever an op does: it is told.
@@ -176,5 +187,7 @@ def _outcome(op, dtype: torch.dtype, most: int) -> Outcome:
             refused = isinstance(error, NotImplementedError) or any(each.layout != torch.strided for each in leaves((sample.input, sample.args)))
             return Outcome("refused" if refused else "error", number, f"{type(error).__name__}: {text}")
     left = sorted(tenon_torch.counters.fallbacks)
-    word = "random" if samples and not compared else "cpu" if left else "pass"
+    if not compared:
+        return Outcome("error", len(samples), "PyTorch's CPU has no results")
+    word = "random" if "same" not in compared else "cpu" if left else "pass"
     return Outcome(word, len(samples), ", ".join(left), left)

@@ -112,6 +112,20 @@ def test_ops(name):
     same(CASES[name](y), CASES[name](x))
 
 
+def test_assignments_by_indices_and_masks():
+    x, y = pair(4, 5)
+    rows, columns = torch.tensor([2, 0]), torch.tensor([True, False, True, True, False])
+    for tensor in (x, y):
+        own = [each.to(tensor.device) for each in (rows, columns)]
+        tensor[own[0]] = 3.0
+        tensor[rows, 1] += 2
+        tensor[tensor > 1.5] = 0
+        tensor[:, own[1]] = -1
+        tensor.index_put_([own[0]], torch.ones(5, device=tensor.device), accumulate=True)
+    same(y, x)
+    assert torch.equal(y, y.clone()) and not torch.equal(y, y + 1) and not torch.equal(y, y[0])
+
+
 def test_numbers_in_place_of_tensors():
     """PyTorch's own code gives ops numbers where they say tensors."""
     x, y = pair(3, 5)
@@ -139,6 +153,21 @@ def test_ops_that_refuse_other_devices():
     z = torch.complex(x, x + 1)
     same(z.to("tenon").conj_physical_(), z.conj_physical())
     assert len(tenon_torch.counters.fallbacks) == 1
+
+
+def test_output_padding_beyond_the_stride():
+    pairs = [pair(2, 3, 4), pair(3, 2, 3)]
+    for each in pairs:
+        each[0].requires_grad_(), each[1].requires_grad_()
+    for tensors in zip(*pairs):
+        F.conv_transpose1d(*tensors, stride=2, padding=1, output_padding=3, dilation=4).square().sum().backward()
+    for host, own in pairs:
+        same(own.grad, host.grad)
+
+
+def test_rows_of_integers():
+    for start, end, steps in ((0, 7, 50), (-9.0, 4.3, 50), (5, -50, 12), (3, 4, 1), (-2, 6, 7)):
+        same(torch.linspace(start, end, steps, dtype=torch.int64, device="tenon"), torch.linspace(start, end, steps, dtype=torch.int64))
 
 
 def test_poles_of_zeta():

@@ -66,7 +66,7 @@ def _later(name: str, *given):
 
 
 def _register_kernels() -> None:
-    for name in ("_copy_from", "_copy_from_and_resize", "_local_scalar_dense"):
+    for name in ("_copy_from", "_copy_from_and_resize", "_local_scalar_dense", "equal"):
         _aten.impl(name, _later(name.removeprefix("_")), "PrivateUse1")
     for name in ("_copy_from", "_copy_from_and_resize"):  # They resolve lazy bits themselves: to resolve one is a copy.
         for key in ("Conjugate", "Negative"):

@@ -246,6 +246,18 @@ def zeta(b: Builder, x, q) -> Value:
     return b.select(pole, b.like(q, math.inf), b.chlo("zeta", x, q))
 
 
+@lowers(aten.hardshrink_backward.default, aten.softshrink_backward.default)
+def shrink_backward(b: Builder, gradient: Value, x: Value, lambd) -> Value:
+    inside = b.op("and", b.compare(x, b.like(x, -lambd), "GE"), b.compare(x, b.like(x, lambd), "LE"))
+    return b.select(inside, b.like(gradient, 0), gradient)
+
+
+@lowers(aten.polar.default)
+def polar(b: Builder, size: Value, angle: Value) -> Value:
+    size, angle = (b.broadcast(each, b.out.shape) for each in (size, angle))
+    return b.complex(b.multiply(size, b.op("cosine", angle)), b.multiply(size, b.op("sine", angle)))
+
+
 @lowers(aten.nextafter.default)
 def next_after(b: Builder, x, y) -> Value:
     return b.chlo("next_after", *_operands(b, x, y))
