@@ -254,7 +254,40 @@ def _linspace(start, end, steps, *, dtype=None, **words):
     return torch.where(place < steps // 2, start + step * exact, end - step * (steps - 1 - exact)).to(dtype)
 
 
+# --- medians: of the sorted elements the one in the middle, the lower of two; a NaN is the median of all, or does not count
+
+
+def _median_of(x, dim, keepdim, skips_nan: bool):
+    if x.dim() == 0:
+        return x.clone(), torch.zeros((), dtype=torch.int64, device=x.device)
+    size = x.shape[dim]
+    if size == 0:
+        return NotImplemented
+    values, places = torch.sort(x, dim=dim, stable=True)  # NaNs come last.
+    nans = (values != values).sum(dim, keepdim=True)
+    if skips_nan:
+        at = (size - nans - 1).clamp(min=0) // 2
+    else:
+        at = torch.where(nans > 0, size - nans, (size - 1) // 2)
+    values, places = values.gather(dim, at), places.gather(dim, at)
+    return (values, places) if keepdim else (values.squeeze(dim), places.squeeze(dim))
+
+
+def _median(skips_nan: bool):
+    def along(x, dim, keepdim=False):
+        return _median_of(x, dim, keepdim, skips_nan)
+
+    def of_all(x):
+        if x.numel() == 0:
+            return NotImplemented
+        return _median_of(x.reshape(-1), 0, False, skips_nan)[0]
+
+    return along, of_all
+
+
 _OURS = {
+    **dict(zip((aten.median.dim, aten.median.default), _median(False))),
+    **dict(zip((aten.nanmedian.dim, aten.nanmedian.default), _median(True))),
     aten.linspace.default: _linspace,
     aten._thnn_fused_lstm_cell.default: _lstm_cell,
     aten._thnn_fused_lstm_cell_backward_impl.default: _lstm_cell_backward,

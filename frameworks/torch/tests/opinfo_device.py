@@ -28,7 +28,7 @@ WORDS = ("pass", "cpu", "random", "refused", "wrong", "error")
 # PyTorch wants their further tensors on the CPU.
 _FURTHER_ON_CPU = ("tensor_split",)
 # Which of equal elements comes first is not said; in f32 there are none.
-_TIES = ("sort", "argsort", "msort", "topk", "kthvalue")
+_TIES = ("sort", "argsort", "msort", "topk", "kthvalue", "median", "nanmedian")
 
 
 def copy_on(device: str, x: torch.Tensor) -> torch.Tensor:
@@ -105,9 +105,10 @@ def _is_random(call: _Call, function, expected, seeds) -> bool:
     return False
 
 
-def _has_ties(call: _Call, part: str, value: torch.Tensor) -> bool:
+def _has_ties(call: _Call, kind: str, i: int) -> bool:
+    """Whether the i-th value or gradient depends on which of equal elements comes first: places do."""
     dtype = call.tensors[0].dtype if call.tensors else None
-    return call.op.name in _TIES and dtype not in (torch.float32, torch.float64) and (part == "gradient" or value.dtype == torch.int64)
+    return call.op.name in _TIES and dtype not in (torch.float32, torch.float64) and (kind == "gradient" or i > 0 or call.op.name == "argsort")
 
 
 def _compare(what: str, call: _Call, function, results: list | None = None) -> str | None:
@@ -131,7 +132,7 @@ def _compare(what: str, call: _Call, function, results: list | None = None) -> s
             if (left.shape, left.dtype) != (right.shape, right.dtype):
                 raise Mismatch(f"{what}{kind}: {left.dtype} of {tuple(left.shape)} for {right.dtype} of {tuple(right.shape)}")
             try:
-                if not is_random and not _has_ties(call, kind, right):
+                if not is_random and not _has_ties(call, kind, i):
                     agree(left, right, lambda: wider()[part][i], what + kind)
             except Mismatch:
                 is_random = _is_random(call, function, expected[0], range(3, 20))  # Two seeds may give the same.

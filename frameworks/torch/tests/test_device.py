@@ -2,6 +2,7 @@
 
 import copy
 import io
+import math
 import os
 import subprocess
 import sys
@@ -168,6 +169,17 @@ def test_output_padding_beyond_the_stride():
 def test_rows_of_integers():
     for start, end, steps in ((0, 7, 50), (-9.0, 4.3, 50), (5, -50, 12), (3, 4, 1), (-2, 6, 7)):
         same(torch.linspace(start, end, steps, dtype=torch.int64, device="tenon"), torch.linspace(start, end, steps, dtype=torch.int64))
+
+
+def test_medians():
+    x, y = pair(3, 4, 5)
+    x[0, 1, 2] = y[0, 1, 2] = math.nan
+    for op in (torch.median, torch.nanmedian):
+        torch.testing.assert_close(op(y).cpu(), op(x), equal_nan=True)
+        for dim in (0, 1, -1):
+            for found, expected in zip(op(y, dim, keepdim=dim == 1), op(x, dim, keepdim=dim == 1)):
+                torch.testing.assert_close(found.cpu(), expected, equal_nan=True)
+        same(op(y[1].to(torch.int32)), op(x[1].to(torch.int32)))
 
 
 def test_poles_of_zeta():
