@@ -312,6 +312,8 @@ def test_errors():
         x + torch.randn(4, 6)
     with pytest.raises(TypeError, match="tenon:0"):
         x.numpy()
+    with pytest.raises(tenon_torch.Unsupported, match="no tensors of torch.complex32"):
+        torch.zeros(2, dtype=torch.complex32).to("tenon")
 
 
 def test_no_such_name():
