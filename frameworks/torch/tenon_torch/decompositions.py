@@ -285,7 +285,21 @@ def _median(skips_nan: bool):
     return along, of_all
 
 
+# --- the sum of a batch's products: one product, rounded once
+
+
+def _addbmm(x, a, b, *, beta=1, alpha=1):
+    count, rows, inner = a.shape
+    if not x.dtype.is_floating_point and not x.dtype.is_complex:
+        alpha, beta = int(alpha), int(beta)
+    left, right, start = _widened(a.transpose(0, 1).reshape(rows, count * inner), b.reshape(count * inner, b.shape[2]), x)
+    product = torch.mm(left, right)
+    product = product if alpha == 1 else product * alpha
+    return (product if beta == 0 else product + start * beta).to(x.dtype)
+
+
 _OURS = {
+    aten.addbmm.default: _addbmm,
     **dict(zip((aten.median.dim, aten.median.default), _median(False))),
     **dict(zip((aten.nanmedian.dim, aten.nanmedian.default), _median(True))),
     aten.linspace.default: _linspace,

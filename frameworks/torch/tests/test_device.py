@@ -182,6 +182,15 @@ def test_medians():
         same(op(y[1].to(torch.int32)), op(x[1].to(torch.int32)))
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.int64])
+def test_sums_of_products_are_rounded_once(dtype):
+    start, a, b = ((torch.randn(shape) * 3).to(dtype) for shape in ((5, 6), (9, 5, 4), (9, 4, 6)))
+    words = {"alpha": 3, "beta": 2} if dtype == torch.int64 else {"alpha": 0.3, "beta": 0.7}
+    exact = torch.addbmm(*(each.double() for each in (start, a, b)), **words)
+    found = torch.addbmm(*(each.to("tenon") for each in (start, a, b)), **words).cpu()
+    torch.testing.assert_close(found.double(), exact, rtol=2 ** -8 if dtype == torch.bfloat16 else 1e-5, atol=1e-4)
+
+
 def test_poles_of_zeta():
     x, q = torch.meshgrid(torch.arange(-1, 6), torch.arange(-5, 4), indexing="ij")
     for dtype in (torch.float32, torch.int64):
