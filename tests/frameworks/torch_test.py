@@ -2,7 +2,7 @@
 """The Python package `tenon-torch`: its wheel is built and installed into an environment with PyTorch, and its tests run on Tenon's
 devices.
 
-    torch_test.py BUILD [--full]     --full: every op of PyTorch's database, and the models on template and gpu-sim too
+    torch_test.py BUILD [--full]     --full: every op of PyTorch's database, compiled and eagerly, and the models on template and gpu-sim too
 
 Prints PASS, FAIL and SKIP lines. Without PyTorch for this Python on the index, all is skipped."""
 
@@ -17,9 +17,9 @@ PACKAGE = ROOT / "frameworks/torch"
 TYPES = ("float32", "bfloat16", "int64", "bool", "complex64")
 
 
-def test_every_op() -> None:
+def test_every_op(*how: str, samples: int) -> None:
     for dtype in TYPES:
-        done = subprocess.run([PACKAGE / ".venv/bin/python", PACKAGE / "opinfo", "--dtype", dtype, "--samples", "5"], text=True,
+        done = subprocess.run([PACKAGE / ".venv/bin/python", PACKAGE / "opinfo", *how, "--dtype", dtype, "--samples", str(samples)], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={**os.environ, "TENON_DEVICE": "cpu"})
         lines = done.stdout.strip().splitlines() or ["nothing was printed"]
         print(f"{'PASS' if done.returncode == 0 else 'FAIL'} opinfo {lines[-1]}")
@@ -37,7 +37,8 @@ def main() -> int:
     pytest(PACKAGE, "template", "template", "-k", "gru or memory_orders or dropout or exported_program or views_share")
     if full:
         pytest(PACKAGE, "gpu-sim", "gpu-sim", "-k", "five_steps or memory_orders or dropout or exported_program or views_share")
-        test_every_op()
+        test_every_op(samples=5)
+        test_every_op("--eager", samples=2)
     return 0
 
 

@@ -13,7 +13,6 @@ namespace {
 using client::sized;
 
 constexpr int64_t kMostShapeValues = 1024;  // Elements of an input whose value a program may need.
-constexpr int64_t kMostPrepared = 1 << 25;  // Elements of constants that `prepared_input` names.
 
 void append(std::string& key, const void* data, size_t size) {
   key.append(static_cast<const char*>(data), size);
@@ -64,7 +63,7 @@ bool is_file_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) !
 
 CompiledGroup::CompiledGroup(const GraphReader& reader, const OrtGraph* graph, std::string name,
                              const std::set<std::string>& needed_constants,
-                             const ProviderOptions& options,
+                             const ProviderOptions& options, int64_t& prepared_left,
                              std::shared_ptr<const ProviderDevice> device, const OrtLogger* logger)
     : reader_(reader),
       name_(std::move(name)),
@@ -72,12 +71,13 @@ CompiledGroup::CompiledGroup(const GraphReader& reader, const OrtGraph* graph, s
       device_(std::move(device)),
       logger_(logger),
       compile_options_(device_->compile_options(options)) {
-  read_graph(reader, graph, needed_constants);
+  read_graph(reader, graph, needed_constants, prepared_left);
   compile_static();
 }
 
 void CompiledGroup::read_graph(const GraphReader& reader, const OrtGraph* graph,
-                               const std::set<std::string>& needed_constants) {
+                               const std::set<std::string>& needed_constants,
+                               int64_t& prepared_left) {
   model_.opsets = reader.opsets(graph);
   model_.graph.name = name_;
   for (const OrtValueInfo* each : reader.inputs(graph)) {
@@ -92,17 +92,20 @@ void CompiledGroup::read_graph(const GraphReader& reader, const OrtGraph* graph,
   for (const OrtValueInfo* each : reader.outputs(graph))
     model_.graph.outputs.push_back(reader.value(each));
   std::set<std::string> known;
-  int64_t prepared = 0;
   const auto add_constant = [&](const OrtValueInfo* value, bool is_prepared) {
     const OrtValue* const constant = value == nullptr ? nullptr : reader.constant(value);
     if (constant == nullptr || !known.insert(reader.name(value)).second) return;
     const TensorView view = reader.tensor(constant);
     const std::string value_name = reader.name(value);
     const int64_t elements = element_count(view.dims);
-    is_prepared = is_prepared && prepared + elements <= kMostPrepared;
-    prepared += is_prepared ? elements : 0;
-    if (elements <= options_.constant_elements || is_prepared || !may_cross(view.type) ||
-        needed_constants.contains(value_name)) {
+    const bool is_part = elements <= options_.constant_elements || !may_cross(view.type) ||
+                         needed_constants.contains(value_name);
+    is_prepared = is_prepared && !is_part && elements <= prepared_left;
+    if (is_prepared) {
+      prepared_left -= elements;
+      counts_.prepared += elements;
+    }
+    if (is_part || is_prepared) {
       model_.graph.initializers.emplace_back(value_name, reader.literal(constant));
       return;
     }

@@ -19,6 +19,8 @@ namespace tenon::ort {
 /// Counts of a group, for the report.
 struct GroupCounts {
   size_t nodes = 0;
+  int64_t prepared =
+      0;  ///< Elements of constants that its programs have for the compiler to lay out.
   std::atomic<int64_t> runs = 0;
   std::atomic<int64_t> compiled = 0;
   std::atomic<int64_t> loaded = 0;  ///< From the cache's folder.
@@ -38,10 +40,12 @@ struct GroupProgram {
 class CompiledGroup {
  public:
   /// Reads the group's graph, and puts its large constants on the device. Where all sizes are
-  /// known, its program is compiled. Throws OrtFailure and PluginError.
+  /// known, its program is compiled. `prepared_left` is how many elements of constants the session
+  /// may yet put into programs; the group takes its own off. Throws OrtFailure and PluginError.
   CompiledGroup(const GraphReader& reader, const OrtGraph* graph, std::string name,
                 const std::set<std::string>& needed_constants, const ProviderOptions& options,
-                std::shared_ptr<const ProviderDevice> device, const OrtLogger* logger);
+                int64_t& prepared_left, std::shared_ptr<const ProviderDevice> device,
+                const OrtLogger* logger);
   CompiledGroup(const CompiledGroup&) = delete;
   CompiledGroup& operator=(const CompiledGroup&) = delete;
 
@@ -55,7 +59,7 @@ class CompiledGroup {
   using Inputs = std::vector<TensorView>;
 
   void read_graph(const GraphReader& reader, const OrtGraph* graph,
-                  const std::set<std::string>& needed_constants);
+                  const std::set<std::string>& needed_constants, int64_t& prepared_left);
   void compile_static();
   Inputs inputs_of(OrtKernelContext* context) const;
   std::shared_ptr<const GroupProgram> program_for(const Inputs& inputs);

@@ -75,6 +75,7 @@ struct NumberOption {
 constexpr NumberOption kNumbers[] = {
     {"cache_size", &ProviderOptions::cache_size, 1},
     {"constant_elements", &ProviderOptions::constant_elements, 0},
+    {"prepared_elements", &ProviderOptions::prepared_elements, 0},
 };
 
 Status set_option(ProviderOptions& options, const std::string& key, const std::string& value) {

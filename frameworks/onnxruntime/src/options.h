@@ -21,9 +21,11 @@ struct ProviderOptions {
   bool small_groups = false;  ///< Groups that are not worth a call are claimed too.
   int64_t cache_size = 16;    ///< Programs that a group keeps.
   int64_t constant_elements = 4096;  ///< Constants of more elements are kept on the device.
-  std::string cache_directory;       ///< For compiled programs; empty: none are kept.
-  std::string dump_directory;        ///< For the StableHLO text of each program.
-  std::string report_file;           ///< For what the session did, written at its end.
+  /// But for those that the device's compiler lays out: so many elements in a session.
+  int64_t prepared_elements = 1 << 25;
+  std::string cache_directory;  ///< For compiled programs; empty: none are kept.
+  std::string dump_directory;   ///< For the StableHLO text of each program.
+  std::string report_file;      ///< For what the session did, written at its end.
 };
 
 /// The names of the provider and of its device that a registered name stands for.

@@ -198,9 +198,9 @@ void SessionProvider::compile(const OrtGraph* graph, const OrtNode* fused_node,
                               OrtNodeComputeInfo** info) {
   throw_if_error(refused_);
   const GraphReader reader(runtime());
-  auto group =
-      std::make_shared<CompiledGroup>(reader, graph, runtime().text<NodeGetName>(fused_node),
-                                      needed_constants_, options_, device_, logger_);
+  auto group = std::make_shared<CompiledGroup>(
+      reader, graph, runtime().text<NodeGetName>(fused_node), needed_constants_, options_,
+      prepared_left_, device_, logger_);
   groups_.push_back(group);
   *info = new GroupRunner(runtime(), std::move(group));
 }
@@ -216,11 +216,12 @@ void SessionProvider::write_report() const {
   for (const auto& group : groups_) {
     const GroupCounts& counts = group->counts();
     text += fmt::format(
-        "{}\n  {{\"name\": {}, \"nodes\": {}, \"runs\": {}, \"compiled\": {}, \"loaded\": {}, "
+        "{}\n  {{\"name\": {}, \"nodes\": {}, \"prepared\": {}, \"runs\": {}, \"compiled\": {}, "
+        "\"loaded\": {}, "
         "\"hits\": {}, \"dropped\": {}}}",
         group == groups_.front() ? "" : ",", json_text(group->name()), counts.nodes,
-        counts.runs.load(), counts.compiled.load(), counts.loaded.load(), counts.hits.load(),
-        counts.dropped.load());
+        counts.prepared, counts.runs.load(), counts.compiled.load(), counts.loaded.load(),
+        counts.hits.load(), counts.dropped.load());
   }
   text += "]}\n";
   const Status written = write_file(options_.report_file, text);

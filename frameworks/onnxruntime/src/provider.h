@@ -47,6 +47,7 @@ class SessionProvider : public OrtEp {
   std::set<std::string> needed_constants_;
   std::map<std::string, Status> refused_nodes_;  ///< As partition_graph keeps them.
   Status refused_;  ///< With the option `strict`: the nodes that are left.
+  int64_t prepared_left_ = options_.prepared_elements;  ///< All groups share it.
   size_t claimed_ = 0;
   std::vector<LeftNode> left_;
   std::vector<std::shared_ptr<const CompiledGroup>> groups_;

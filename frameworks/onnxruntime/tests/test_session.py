@@ -45,6 +45,25 @@ def test_constants_of_programs_and_of_devices(tmp_path, constant_elements):
     check(mlp(), tmp_path, [{"x": random(2, 64)}], constant_elements=constant_elements)
 
 
+def chain(*sizes: int) -> bytes:
+    """Products with ops between them that Tenon lacks: a group each."""
+    nodes, constants = [], {}
+    for i, size in enumerate(sizes):
+        constants[f"w{i}"] = random(sizes[i - 1] if i else 8, size, seed=i) / 4
+        nodes.append(node("MatMul", ["x" if i == 0 else f"s{i - 1}", f"w{i}"], [f"m{i}"]))
+        nodes.append(node("ScaledSiLU", [f"m{i}"], [f"s{i}"], domain="com.microsoft"))
+    return model(nodes, [value("x", [4, 8])], [value(f"s{len(sizes) - 1}", [4, sizes[-1]])], constants, microsoft=True)
+
+
+@pytest.mark.parametrize("most, expected", [(0, [0, 0, 0]), (300, [128, 0, 128]), (512, [128, 256, 128]), (None, [128, 256, 128])])
+def test_constants_of_programs_are_bounded_in_a_session(tmp_path, most, expected):
+    """All groups together; what is too much for one leaves room for a later one. The next session has as much again."""
+    for _ in range(2):
+        settings = {} if most is None else {"prepared_elements": most}
+        report = check(chain(16, 16, 8), tmp_path, [{"x": random(4, 8)}] * 2, constant_elements=0, small_groups=True, **settings)
+        assert [group["prepared"] for group in report["groups"]] == expected
+
+
 def branches(condition_is_known: bool, foreign: bool = False) -> bytes:
     one = node("ScaledSiLU", ["a"], ["t"], domain="com.microsoft") if foreign else node("Tanh", ["a"], ["t"])
     then = helper.make_graph([node("MatMul", ["x", "w"], ["a"]), one], "then", [], [value("t", [4, 32])])

@@ -242,7 +242,67 @@ def _grid_sampler_2d(x, grid, *modes):
     return inner(*_widened(x, grid), *modes).to(x.dtype)
 
 
+# --- a row of integers: their steps are f64 on the CPU, and the ends are integers too
+
+
+def _linspace(start, end, steps, *, dtype=None, **words):
+    if dtype is None or dtype.is_floating_point or dtype.is_complex or steps < 2:
+        return global_decomposition_table["post_autograd"][aten.linspace.default](start, end, steps, dtype=dtype, **words)
+    start, end = int(start), int(end)
+    step, place = (end - start) / (steps - 1), torch.arange(steps, device=words.get("device"))
+    exact = place.double()
+    return torch.where(place < steps // 2, start + step * exact, end - step * (steps - 1 - exact)).to(dtype)
+
+
+# --- medians: of the sorted elements the one in the middle, the lower of two; a NaN is the median of all, or does not count
+
+
+def _median_of(x, dim, keepdim, skips_nan: bool):
+    if x.dim() == 0:
+        return x.clone(), torch.zeros((), dtype=torch.int64, device=x.device)
+    size = x.shape[dim]
+    if size == 0:
+        return NotImplemented
+    values, places = torch.sort(x, dim=dim, stable=True)  # NaNs come last.
+    nans = (values != values).sum(dim, keepdim=True)
+    if skips_nan:
+        at = (size - nans - 1).clamp(min=0) // 2
+    else:
+        at = torch.where(nans > 0, size - nans, (size - 1) // 2)
+    values, places = values.gather(dim, at), places.gather(dim, at)
+    return (values, places) if keepdim else (values.squeeze(dim), places.squeeze(dim))
+
+
+def _median(skips_nan: bool):
+    def along(x, dim, keepdim=False):
+        return _median_of(x, dim, keepdim, skips_nan)
+
+    def of_all(x):
+        if x.numel() == 0:
+            return NotImplemented
+        return _median_of(x.reshape(-1), 0, False, skips_nan)[0]
+
+    return along, of_all
+
+
+# --- the sum of a batch's products: one product, rounded once
+
+
+def _addbmm(x, a, b, *, beta=1, alpha=1):
+    count, rows, inner = a.shape
+    if not x.dtype.is_floating_point and not x.dtype.is_complex:
+        alpha, beta = int(alpha), int(beta)
+    left, right, start = _widened(a.transpose(0, 1).reshape(rows, count * inner), b.reshape(count * inner, b.shape[2]), x)
+    product = torch.mm(left, right)
+    product = product if alpha == 1 else product * alpha
+    return (product if beta == 0 else product + start * beta).to(x.dtype)
+
+
 _OURS = {
+    aten.addbmm.default: _addbmm,
+    **dict(zip((aten.median.dim, aten.median.default), _median(False))),
+    **dict(zip((aten.nanmedian.dim, aten.nanmedian.default), _median(True))),
+    aten.linspace.default: _linspace,
     aten._thnn_fused_lstm_cell.default: _lstm_cell,
     aten._thnn_fused_lstm_cell_backward_impl.default: _lstm_cell_backward,
     aten._thnn_fused_gru_cell.default: _gru_cell,

@@ -27,6 +27,7 @@ from tenon_torch.decompositions import decompositions
 SKIPPED = ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided", "jiterator", "to_sparse", "sparse",
            "_segment_reduce", "resize_", "resize_as_")
 TOLERANCES = {torch.bfloat16: 2e-2, torch.float16: 5e-3, torch.float32: 3e-5, torch.complex64: 3e-5}
+WORDS = ("pass", "refused", "dynamic", "wrong", "error")
 _DYNAMIC = ("DynamicOutputShapeException", "DataDependentOutputException", "UnsupportedFakeTensorException")
 
 
@@ -39,6 +40,7 @@ class Outcome:
     word: str
     samples: int = 0
     why: str = ""
+    left: list[str] = dataclasses.field(default_factory=list)  # Ops that ran on the CPU (opinfo_device).
 
 
 def name_of(op) -> str:
@@ -49,11 +51,11 @@ def ops(dtype: torch.dtype) -> list:
     return [op for op in op_db if dtype in op.dtypes and not op.name.startswith(SKIPPED)]
 
 
-def _leaves(out) -> list[torch.Tensor]:
+def leaves(out) -> list[torch.Tensor]:
     return [each for each in pytree.tree_leaves(out) if isinstance(each, torch.Tensor)]
 
 
-def _agree(found, expected, precise, what: str) -> None:
+def agree(found, expected, precise, what: str) -> None:
     """Within the tolerance of eager mode, or not twice as far from eager mode in f64 (`precise`, called if it is needed) as eager mode."""
     tolerance = TOLERANCES.get(expected.dtype)
     words = {} if tolerance is None else {"rtol": tolerance, "atol": tolerance}
@@ -96,42 +98,52 @@ def check(op, sample, options: dict) -> None:
         for place, tensor in zip(places, tensors):
             filled[place] = tensor
         arguments, words = pytree.tree_unflatten(filled, spec)
-        return _leaves(op(*arguments, **words))
+        return leaves(op(*arguments, **words))
 
     arguments = [flat[i] for i in places]
-    found = _evaluated(_compiled(function, options), arguments)
-    expected = _evaluated(function, arguments)
-    wider = {torch.bfloat16: torch.float64, torch.float16: torch.float64, torch.float32: torch.float64, torch.complex64: torch.complex128}
-    widened = functools.cache(lambda: _evaluated(function, [each.detach().to(wider.get(each.dtype, each.dtype)).requires_grad_(each.requires_grad)
-                                                            for each in arguments]))
+    found, expected = (evaluated(each, [copy.detach().clone().requires_grad_(copy.requires_grad) for copy in arguments])
+                       for each in (_compiled(function, options), function))
+    wider = functools.cache(lambda: evaluated(function, widened(arguments)))
     for part, what in enumerate(("value", "gradient")):
         for i, (left, right) in enumerate(zip(found[part], expected[part], strict=True)):
             if right is not None:
-                _agree(torch.zeros_like(right) if left is None else left, right, lambda: widened()[part][i], what)
+                agree(torch.zeros_like(right) if left is None else left, right, lambda: wider()[part][i], what)
 
 
-def _evaluated(function, arguments):
+_WIDER = {torch.bfloat16: torch.float64, torch.float16: torch.float64, torch.float32: torch.float64, torch.complex64: torch.complex128}
+
+
+def widened(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+    return [each.detach().to(_WIDER.get(each.dtype, each.dtype)).requires_grad_(each.requires_grad) for each in tensors]
+
+
+def evaluated(function, given: list[torch.Tensor]):
     """Results, and the gradients of a weighted sum of them by each input that has one."""
-    given = [each.detach().clone().requires_grad_(each.requires_grad) for each in arguments]
     results = function(*given)
     with_gradient = [each for each in results if each.requires_grad]
     inputs = [each for each in given if each.requires_grad]
     gradients = []
     if with_gradient and inputs:
-        weights = [(torch.arange(each.numel()).reshape(each.shape) % 3 * 0.25 + 0.5).to(each.dtype) for each in with_gradient]
+        weights = [(torch.arange(each.numel()).reshape(each.shape) % 3 * 0.25 + 0.5).to(each.device, each.dtype) for each in with_gradient]
         gradients = torch.autograd.grad(with_gradient, inputs, weights, allow_unused=True)
     return [each.detach() for each in results], gradients
 
 
-def outcome(op, dtype: torch.dtype, most: int, options: dict) -> Outcome:
-    """Checks at most `most` samples of an op, spread over all that it has."""
+def samples_of(op, dtype: torch.dtype, most: int) -> list:
+    """At most `most` samples of an op, spread over all that it has."""
     with_gradient = (dtype.is_floating_point or dtype.is_complex) and op.supports_autograd
     torch.manual_seed(0)
+    words = {"num_input_tensors": [3]} if op.name.startswith("_foreach") else {}  # Not up to 20.
+    samples = list(itertools.islice(op.sample_inputs("cpu", dtype, requires_grad=with_gradient, **words), 400))
+    return samples[:: max(1, -(-len(samples) // most))]
+
+
+def outcome(op, dtype: torch.dtype, most: int, options: dict) -> Outcome:
+    """Checks at most `most` samples of an op."""
     try:
-        samples = list(itertools.islice(op.sample_inputs("cpu", dtype, requires_grad=with_gradient), 400))
+        samples = samples_of(op, dtype, most)
     except (RuntimeError, NotImplementedError, ImportError) as error:
         return Outcome("error", 0, f"has no samples: {error}"[:200])
-    samples = samples[:: max(1, -(-len(samples) // most))]
     for number, sample in enumerate(samples):
         try:
             check(op, sample, options)

@@ -2,6 +2,7 @@
 
 import copy
 import io
+import math
 import os
 import subprocess
 import sys
@@ -110,6 +111,91 @@ CASES = {
 def test_ops(name):
     x, y = pair(4, 6)
     same(CASES[name](y), CASES[name](x))
+
+
+def test_assignments_by_indices_and_masks():
+    x, y = pair(4, 5)
+    rows, columns = torch.tensor([2, 0]), torch.tensor([True, False, True, True, False])
+    for tensor in (x, y):
+        own = [each.to(tensor.device) for each in (rows, columns)]
+        tensor[own[0]] = 3.0
+        tensor[rows, 1] += 2
+        tensor[tensor > 1.5] = 0
+        tensor[:, own[1]] = -1
+        tensor.index_put_([own[0]], torch.ones(5, device=tensor.device), accumulate=True)
+    same(y, x)
+    assert torch.equal(y, y.clone()) and not torch.equal(y, y + 1) and not torch.equal(y, y[0])
+
+
+def test_numbers_in_place_of_tensors():
+    """PyTorch's own code gives ops numbers where they say tensors."""
+    x, y = pair(3, 5)
+    places = torch.tensor([[4], [0], [-1]])
+    same(torch.take_along_dim(y, places.to("tenon"), 1), torch.take_along_dim(x, places, 1))
+
+
+def test_results_beside_changed_arguments():
+    """Results that are given, and statistics that are changed, by one op."""
+    x, y = pair(2, 5, 3)
+    found, expected = ([torch.empty(0, device=device) for _ in range(3)] for device in ("tenon", "cpu"))
+    statistics, own = ([torch.zeros(5, device=device), torch.ones(5, device=device)] for device in ("cpu", "tenon"))
+    torch._native_batch_norm_legit(x, None, None, *statistics, True, 0.1, 1e-5, out=expected)
+    torch._native_batch_norm_legit(y, None, None, *own, True, 0.1, 1e-5, out=found)
+    for left, right in zip(found + own, expected + statistics):
+        same(left, right)
+
+
+@pytest.mark.left_to_the_cpu
+def test_ops_that_refuse_other_devices():
+    x, y = torch.tensor([[1.0, 3, 3], [2, 2, 5]]), torch.tensor([[1.0, 3, 3], [2, 2, 5]], device="tenon")
+    for found, expected in zip(y.mode(1), x.mode(1)):
+        same(found, expected)
+    assert list(tenon_torch.counters.fallbacks) == ["aten.mode.default"]
+    z = torch.complex(x, x + 1)
+    same(z.to("tenon").conj_physical_(), z.conj_physical())
+    assert len(tenon_torch.counters.fallbacks) == 1
+
+
+def test_output_padding_beyond_the_stride():
+    pairs = [pair(2, 3, 4), pair(3, 2, 3)]
+    for each in pairs:
+        each[0].requires_grad_(), each[1].requires_grad_()
+    for tensors in zip(*pairs):
+        F.conv_transpose1d(*tensors, stride=2, padding=1, output_padding=3, dilation=4).square().sum().backward()
+    for host, own in pairs:
+        same(own.grad, host.grad)
+
+
+def test_rows_of_integers():
+    for start, end, steps in ((0, 7, 50), (-9.0, 4.3, 50), (5, -50, 12), (3, 4, 1), (-2, 6, 7)):
+        same(torch.linspace(start, end, steps, dtype=torch.int64, device="tenon"), torch.linspace(start, end, steps, dtype=torch.int64))
+
+
+def test_medians():
+    x, y = pair(3, 4, 5)
+    x[0, 1, 2] = y[0, 1, 2] = math.nan
+    for op in (torch.median, torch.nanmedian):
+        torch.testing.assert_close(op(y).cpu(), op(x), equal_nan=True)
+        for dim in (0, 1, -1):
+            for found, expected in zip(op(y, dim, keepdim=dim == 1), op(x, dim, keepdim=dim == 1)):
+                torch.testing.assert_close(found.cpu(), expected, equal_nan=True)
+        same(op(y[1].to(torch.int32)), op(x[1].to(torch.int32)))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.int64])
+def test_sums_of_products_are_rounded_once(dtype):
+    start, a, b = ((torch.randn(shape) * 3).to(dtype) for shape in ((5, 6), (9, 5, 4), (9, 4, 6)))
+    words = {"alpha": 3, "beta": 2} if dtype == torch.int64 else {"alpha": 0.3, "beta": 0.7}
+    exact = torch.addbmm(*(each.double() for each in (start, a, b)), **words)
+    found = torch.addbmm(*(each.to("tenon") for each in (start, a, b)), **words).cpu()
+    torch.testing.assert_close(found.double(), exact, rtol=2 ** -8 if dtype == torch.bfloat16 else 1e-5, atol=1e-4)
+
+
+def test_poles_of_zeta():
+    x, q = torch.meshgrid(torch.arange(-1, 6), torch.arange(-5, 4), indexing="ij")
+    for dtype in (torch.float32, torch.int64):
+        expected = torch.special.zeta(x.to(dtype), q.to(dtype))
+        torch.testing.assert_close(torch.special.zeta(x.to("tenon", dtype), q.to("tenon", dtype)).cpu(), expected, equal_nan=True)
 
 
 def test_programs_are_kept():
@@ -235,6 +321,8 @@ def test_errors():
         x + torch.randn(4, 6)
     with pytest.raises(TypeError, match="tenon:0"):
         x.numpy()
+    with pytest.raises(tenon_torch.Unsupported, match="no tensors of torch.complex32"):
+        torch.zeros(2, dtype=torch.complex32).to("tenon")
 
 
 def test_no_such_name():

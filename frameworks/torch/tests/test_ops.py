@@ -1,4 +1,4 @@
-"""PyTorch's own database of ops: a part of it here, all of it by frameworks/torch/opinfo."""
+"""PyTorch's own database of ops, compiled and on torch.device("tenon"): a part of it here, all of it by frameworks/torch/opinfo."""
 
 import os
 
@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import opinfo
+import opinfo_device
 import tenon_torch
 
 opinfo.quiet()
@@ -14,15 +15,16 @@ EVERY = int(os.environ.get("TENON_OPINFO", "8"))
 TYPES = {"float32": 1, "bfloat16": 2, "int64": 3, "bool": 5, "complex64": 6}  # And the place at which each begins.
 
 
-def chosen():
+def chosen(every: int):
     return [pytest.param(op, getattr(torch, name), id=f"{opinfo.name_of(op)}-{name}")
-            for name, start in TYPES.items() for op in opinfo.ops(getattr(torch, name))[start % EVERY::EVERY]]
+            for name, start in TYPES.items() for op in opinfo.ops(getattr(torch, name))[start % every::every]]
 
 
 OUTCOMES: dict[str, opinfo.Outcome] = {}
+ON_THE_DEVICE: dict[str, opinfo.Outcome] = {}
 
 
-@pytest.mark.parametrize("op, dtype", chosen())
+@pytest.mark.parametrize("op, dtype", chosen(EVERY))
 def test_op(op, dtype):
     found = opinfo.outcome(op, dtype, 2, opinfo.options_of_environment())
     OUTCOMES[f"{opinfo.name_of(op)}-{dtype}"] = found
@@ -32,6 +34,22 @@ def test_op(op, dtype):
         pytest.skip(f"{found.word}: {found.why}")
     assert found.word == "pass", found.why
     assert found.samples > 0
+
+
+@pytest.mark.parametrize("op, dtype", chosen(1 if EVERY == 1 else 6 * EVERY))
+def test_op_on_the_device(op, dtype):
+    """In eager mode, also in place, into given tensors, and from tensors with gaps; what has no lowering runs on the CPU."""
+    found = opinfo_device.outcome(op, dtype, 2)
+    ON_THE_DEVICE[f"{opinfo.name_of(op)}-{dtype}"] = found
+    if found.word in ("refused", "none"):
+        pytest.skip(f"{found.word}: {found.why}")
+    assert found.word in ("pass", "cpu", "random"), found.why
+
+
+def test_most_ops_ran_on_the_device():
+    if not ON_THE_DEVICE:
+        pytest.skip("no ops were run in this process")
+    assert sum(each.word == "pass" for each in ON_THE_DEVICE.values()) > 0.6 * len(ON_THE_DEVICE)
 
 
 def test_most_ops_took_part():

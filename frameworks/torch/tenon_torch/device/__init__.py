@@ -66,14 +66,15 @@ def _later(name: str, *given):
 
 
 def _register_kernels() -> None:
-    for name in ("_copy_from", "_copy_from_and_resize", "_local_scalar_dense"):
+    for name in ("_copy_from", "_copy_from_and_resize", "_local_scalar_dense", "equal"):
         _aten.impl(name, _later(name.removeprefix("_")), "PrivateUse1")
     for name in ("_copy_from", "_copy_from_and_resize"):  # They resolve lazy bits themselves: to resolve one is a copy.
         for key in ("Conjugate", "Negative"):
             _aten.impl(name, torch.library.fallthrough_kernel, key)
-    # PyTorch has kernels of these for every device, which say that a device has to have its own.
-    for name in ("convolution_overrideable", "convolution_backward_overrideable"):
-        _aten.impl(name, _later("dispatch", getattr(torch.ops.aten, name).default), "PrivateUse1")
+    # PyTorch has kernels of these for every device, which refuse those that it does not know.
+    for name in ("convolution_overrideable", "convolution_backward_overrideable", "conj_physical_", "mode", "mode.values"):
+        base, _, overload = name.partition(".")
+        _aten.impl(name, _later("dispatch", getattr(getattr(torch.ops.aten, base), overload or "default")), "PrivateUse1")
     _everything.fallback(_later("dispatch"), "PrivateUse1")
 
 

@@ -151,6 +151,40 @@ class _Kept:
 _programs: "collections.OrderedDict[Any, _Kept | Unsupported]" = collections.OrderedDict()
 
 
+@functools.cache
+def _places_of_tensors(op) -> tuple[tuple[int, str], ...]:
+    """The arguments that have to be tensors."""
+    return tuple((i, each.name) for i, each in enumerate(op._schema.arguments) if isinstance(each.type, torch.TensorType))
+
+
+def _as_tensors(op, arguments, words):
+    """PyTorch hands on a number where an op wants a tensor, which Python's way to the op refuses. The tensor has the type that the number has
+    beside the others, so that it has no say in the result's."""
+    places = [(i, name) for i, name in _places_of_tensors(op) if type(arguments[i] if i < len(arguments) else words.get(name)) in (int, float, complex, bool)]
+    if not places:
+        return arguments, words
+    arguments, words = list(arguments), dict(words)
+    kinds = [each for each in (*arguments, *words.values()) if isinstance(each, torch.Tensor)]
+    for i, name in places:
+        given, key = (arguments, i) if i < len(arguments) else (words, name)
+        dtype = torch.result_type(kinds[0], given[key]) if kinds else None
+        given[key] = torch.tensor(given[key], dtype=dtype, device="cpu")
+    return tuple(arguments), words
+
+
+@functools.cache
+def _without_out(op):
+    """The form without `out` of an op that has results and changes arguments too: PyTorch makes functions of others, but mixes up the two there."""
+    is_out = [each.is_out for each, writes in zip(op._schema.arguments, _writes(op)) if writes]
+    return op.overloadpacket.default if any(is_out) and not all(is_out) else None
+
+
+def _run_without_out(op, arguments, words):
+    names = [each.name for each in op._schema.arguments if each.is_out]
+    results = _without_out(op)(*arguments, **{name: each for name, each in words.items() if name not in names})
+    return tuple(copy_from_and_resize(result, words[name]) for name, result in zip(names, results, strict=True))
+
+
 def _writes(op) -> list[bool]:
     return [each.alias_info is not None and each.alias_info.is_write for each in op._schema.arguments]
 
@@ -169,7 +203,12 @@ def _hashable(value):
 
 def dispatch(op, *arguments, **words):
     """The kernel of every op that has no other for the device."""
-    function, given = _INSTEAD.get(op, op), (arguments, words)
+    if _without_out(op) is not None:
+        return _run_without_out(op, arguments, words)
+    function = _INSTEAD.get(op, op)
+    if op not in _NUMBERS:
+        arguments, words = _as_tensors(op, arguments, words)
+    given = arguments, words
     if op in _NUMBERS:
         function, *given = _lifted(op, arguments, words)
     # A tensor instead of a number would have a say in the result's type.
@@ -436,3 +475,7 @@ def copy_from_and_resize(source: torch.Tensor, target: torch.Tensor) -> torch.Te
 def local_scalar_dense(tensor: torch.Tensor):
     return storage.to_host(storage.read(tensor)).item()
 
+
+
+def equal(x: torch.Tensor, y: torch.Tensor) -> bool:
+    return x.shape == y.shape and bool((x == y).all())

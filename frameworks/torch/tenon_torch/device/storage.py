@@ -17,6 +17,7 @@ from .. import _device
 from ..builder import Builder, Value
 from ..lowering import Spec, memory_order
 from ..ops import shapes
+from ..table import Unsupported
 from ..types import NAMES, REAL_OF, tensor_type
 from .naming import chosen
 
@@ -178,6 +179,8 @@ def order_of(tensor: torch.Tensor):
 
 def from_host(tensor: torch.Tensor) -> tenon.Array:
     """A copy of a tensor of the CPU, row-major."""
+    if tensor.dtype not in NAMES:
+        raise Unsupported(f"{DEVICE} has no tensors of {tensor.dtype}")
     return client().array(tensor.detach().contiguous())
 
 

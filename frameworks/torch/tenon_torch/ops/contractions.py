@@ -73,8 +73,12 @@ def _convolution(b: Builder, x: Value, kernel: Value, numbers: tuple[str, str, s
 
 
 def _forward(b: Builder, x: Value, weight: Value, shape, stride, padding, dilation, groups: int) -> Value:
-    return _convolution(b, x, weight, ("bf", "oi", "bf"), shape, strides=stride, padding=[(p, p) for p in padding], dilation=dilation,
-                        groups=groups)
+    pads = []
+    for n, size, k, s, p, d in zip(shape[2:], x.shape[2:], weight.shape[2:], stride, padding, dilation):
+        reach = d * (k - 1) + 1
+        # The gradient of a transposed convolution whose output_padding exceeds its stride has no use for the last elements.
+        pads.append((p, p if (size + 2 * p - reach) // s + 1 == n else (n - 1) * s + reach - size - p))
+    return _convolution(b, x, weight, ("bf", "oi", "bf"), shape, strides=stride, padding=pads, dilation=dilation, groups=groups)
 
 
 def _by_input(b: Builder, gradient: Value, weight: Value, shape, stride, padding, dilation, groups: int) -> Value:

@@ -239,7 +239,23 @@ def polygamma(b: Builder, order: int, x: Value) -> Value:
 
 @lowers(*overloads(aten.special_zeta, "default", "other_scalar", "self_scalar"))
 def zeta(b: Builder, x, q) -> Value:
-    return b.chlo("zeta", *_operands(b, x, q))
+    """An infinity at every pole, where StableHLO's has NaNs for an odd x."""
+    x, q = _operands(b, x, q)
+    pole = b.op("and", b.compare(q, b.like(q, 0), "LE"), b.compare(q, b.op("floor", q), "EQ"))
+    pole = b.op("and", pole, b.compare(x, b.like(x, 1), "GT"))
+    return b.select(pole, b.like(q, math.inf), b.chlo("zeta", x, q))
+
+
+@lowers(aten.hardshrink_backward.default, aten.softshrink_backward.default)
+def shrink_backward(b: Builder, gradient: Value, x: Value, lambd) -> Value:
+    inside = b.op("and", b.compare(x, b.like(x, -lambd), "GE"), b.compare(x, b.like(x, lambd), "LE"))
+    return b.select(inside, b.like(gradient, 0), gradient)
+
+
+@lowers(aten.polar.default)
+def polar(b: Builder, size: Value, angle: Value) -> Value:
+    size, angle = (b.broadcast(each, b.out.shape) for each in (size, angle))
+    return b.complex(b.multiply(size, b.op("cosine", angle)), b.multiply(size, b.op("sine", angle)))
 
 
 @lowers(aten.nextafter.default)

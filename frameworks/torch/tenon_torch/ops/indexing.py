@@ -45,16 +45,16 @@ def index(b: Builder, x: Value, indices) -> Value:
                     slice_sizes=at.slice_sizes, shape=at.result)
 
 
-@lowers(aten.index_put.default, *overloads(aten._unsafe_index_put, "default"))
-def index_put(b: Builder, x: Value, indices, values: Value, accumulate=False) -> Value:
+@lowers(aten.index_put.default, *overloads(aten._unsafe_index_put, "default"), *overloads(aten._index_put_impl, "default"))
+def index_put(b: Builder, x: Value, indices, values: Value, accumulate=False, unsafe=False) -> Value:
     indices = list(indices)
     values = b.convert(values, x.dtype)
     masks = [i for i in indices if i is not None and i.dtype in (torch.bool, torch.uint8)]
     if masks:
-        if len(indices) != 1 or values.count != 1 or accumulate:
+        if sum(i is not None for i in indices) != 1 or values.count != 1 or accumulate:
             raise Unsupported("a mask as an index: the number of values depends on data")
-        mask = b.convert(masks[0], torch.bool)
-        chosen = b.broadcast_in_dim(mask, x.shape, range(mask.rank))
+        mask, first = b.convert(masks[0], torch.bool), next(d for d, i in enumerate(indices) if i is not None)
+        chosen = b.broadcast_in_dim(mask, x.shape, range(first, first + mask.rank))
         return b.select(chosen, b.broadcast(b.reshape(values, ()), x.shape), x)
     if all(i is None for i in indices):
         values = b.broadcast(values, x.shape)
