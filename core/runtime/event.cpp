@@ -2,7 +2,7 @@
 
 #include <atomic>
 
-#include "core/base/waiting.h"
+#include "core/base/process/waiting.h"
 #include "core/runtime/submission/forked.h"
 
 namespace tenon::runtime {

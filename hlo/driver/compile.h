@@ -42,8 +42,8 @@ struct Compilation {
 };
 
 /// Errors: those of lowering; those of the backend's compile, other than declining; with `strict`
-/// kFailedPrecondition. Constants that a pass lays out anew are gone with the Module that was
-/// given: a caller that needs it no more saves their memory.
+/// kFailedPrecondition. A pass drops the constants that it lays out anew: a caller that needs the
+/// Module no more saves their memory.
 Result<Compilation> compile(std::unique_ptr<Module> module, backend::Backend& backend,
                             const backend::TargetInfo& target, const CompileOptions& options = {});
 /// The same for a copy.

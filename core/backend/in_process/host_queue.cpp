@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "core/base/waiting.h"
+#include "core/base/process/waiting.h"
 
 namespace tenon::backend {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <exception>
 
-#include "core/base/waiting.h"
+#include "core/base/process/waiting.h"
 
 namespace tenon::runtime {
 

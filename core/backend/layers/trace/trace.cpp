@@ -14,7 +14,7 @@
 
 #include "core/backend/layers/forward.h"
 #include "core/backend/layers/trace/trace_file.h"
-#include "core/base/waiting.h"
+#include "core/base/process/waiting.h"
 #include "core/kernel/analysis/cost.h"
 
 namespace tenon::backend {
