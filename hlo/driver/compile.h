@@ -42,8 +42,8 @@ struct Compilation {
 };
 
 /// Errors: those of lowering; those of the backend's compile, other than declining; with `strict`
-/// kFailedPrecondition. A pass drops the constants that it lays out anew: a caller that needs the
-/// Module no more saves their memory.
+/// kFailedPrecondition. Passes free the constants that they replace: a caller that hands the Module
+/// over saves their memory.
 Result<Compilation> compile(std::unique_ptr<Module> module, backend::Backend& backend,
                             const backend::TargetInfo& target, const CompileOptions& options = {});
 /// The same for a copy.

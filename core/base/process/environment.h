@@ -1,4 +1,5 @@
-// core/base/process/: child processes, and the environment of this one.
+// core/base/process/: child processes, shared libraries, waiting, and the environment of this
+// process.
 //
 // Settings by variables of the environment: every setting is read by these functions, so that a
 // wrong value is refused everywhere by the same words.
