@@ -1,4 +1,5 @@
 // The description of an executable's program: the optimized text, and how its arrays are split.
+#include "frameworks/pjrt/c_api/layouts_extension.h"
 #include "frameworks/pjrt/c_api/shardings_extension.h"
 #include "frameworks/pjrt/plugin_test_util.h"
 
@@ -48,6 +49,59 @@ TEST_P(OptimizedProgram, IsWhatTheRulesLeave) {
 }
 INSTANTIATE_TEST_SUITE_P(Devices, OptimizedProgram, ::testing::Values("interp", "cpu", "reference"),
                          [](const auto& info) { return std::string(info.param); });
+
+// A caller that learns no layouts here would read the optimized program, too.
+TEST(Layouts, AreRowMajor) {
+  const PJRT_Extension_Base* node = api().extension_start;
+  while (node != nullptr && node->type != PJRT_Extension_Type_Layouts) node = node->next;
+  ASSERT_NE(node, nullptr);
+  const auto& extension = *reinterpret_cast<const PJRT_Layouts_Extension*>(node);
+  const auto text = [&](PJRT_Layouts_MemoryLayout* layout) {
+    auto args = uninitialized<PJRT_Layouts_MemoryLayout_Serialize_Args>();
+    args.layout = layout;
+    call(extension.memory_layout_serialize, args);
+    const std::string bytes(args.serialized_bytes, args.serialized_bytes_size);
+    args.serialized_layout_deleter(args.serialized_layout);
+    return bytes;
+  };
+  const Client client("reference", "", "1");
+  PJRT_LoadedExecutable* const loaded = client.compiled(R"(
+func.func @main(%x: tensor<4x3x2xf32>, %y: tensor<f32>) -> tensor<4xf32> {
+  %0 = stablehlo.broadcast_in_dim %y, dims = [] : (tensor<f32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+})");
+  PJRT_Executable* const executable = executable_of(loaded);
+  auto parameters = uninitialized<PJRT_Layouts_PJRT_Executable_GetParameterLayouts_Args>();
+  parameters.executable = executable;
+  call(extension.executable_parameter_layouts, parameters);
+  ASSERT_EQ(parameters.num_parameters, 2);
+  EXPECT_EQ(text(parameters.layouts[0]), "{2,1,0}");
+  EXPECT_EQ(text(parameters.layouts[1]), "{}");
+  auto outputs = uninitialized<PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args>();
+  outputs.executable = executable;
+  call(extension.executable_output_layouts, outputs);
+  ASSERT_EQ(outputs.num_outputs, 1);
+  EXPECT_EQ(text(outputs.layouts[0]), "{0}");
+  PJRT_Buffer* const buffer = client.floats({1, 2, 3, 4, 5, 6}, {2, 3});
+  auto of_buffer = uninitialized<PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args>();
+  of_buffer.buffer = buffer;
+  call(extension.buffer_memory_layout, of_buffer);
+  EXPECT_EQ(text(of_buffer.layout), "{1,0}");
+  auto by_default = uninitialized<PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args>();
+  by_default.client = client.get();
+  by_default.type = PJRT_Buffer_Type_F32;
+  constexpr int64_t kDims[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+  by_default.dims = kDims;
+  by_default.num_dims = std::size(kDims);
+  call(extension.client_default_layout, by_default);
+  EXPECT_EQ(text(by_default.layout), "{10,9,8,7,6,5,4,3,2,1,0}");
+  auto destruction = uninitialized<PJRT_Layouts_MemoryLayout_Destroy_Args>();
+  destruction.layout = of_buffer.layout;
+  call(extension.memory_layout_destroy, destruction);
+  destroy(buffer);
+  destroy(executable);
+  destroy(loaded);
+}
 
 // HLO has no ops of CHLO: jaxlib, which converts the text, takes XLA's calls.
 TEST(OptimizedText, HasCallsInPlaceOfChlo) {

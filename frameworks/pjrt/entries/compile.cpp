@@ -71,6 +71,7 @@ void add_array(Signature& signature, const Shape& shape, runtime::MemoryKind kin
   signature.types.push_back(buffer_type_of(shape.element_type()));
   signature.dims.insert(signature.dims.end(), dims.begin(), dims.end());
   signature.ranks.push_back(dims.size());
+  signature.layouts.push_back(row_major_layout(dims.size()));
   signature.kinds.push_back(kind_name.data());
   signature.kind_sizes.push_back(kind_name.size());
   signature.bytes += shape.byte_size();

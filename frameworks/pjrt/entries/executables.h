@@ -4,11 +4,15 @@
 #include <string>
 #include <vector>
 
+#include "frameworks/pjrt/c_api/layouts_extension.h"
 #include "frameworks/pjrt/objects.h"
 
 namespace tenon::pjrt {
 
 struct PjrtCompileOptions;
+
+/// The layout of row-major arrays of that rank, which stays for the process.
+PJRT_Layouts_MemoryLayout* row_major_layout(size_t rank);
 
 /// The types of a list of parameters or results, in the format of the getters.
 struct Signature {
@@ -16,6 +20,7 @@ struct Signature {
   std::vector<PJRT_Buffer_Type> types;
   std::vector<int64_t> dims;  ///< The dimensions of all arrays, concatenated.
   std::vector<size_t> ranks;
+  std::vector<PJRT_Layouts_MemoryLayout*> layouts;  ///< Of the process.
   std::vector<const char*> kinds;
   std::vector<size_t> kind_sizes;
   int64_t bytes = 0;

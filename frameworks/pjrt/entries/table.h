@@ -109,6 +109,8 @@ void add_executables(PJRT_Api& api);
 void add_execution(PJRT_Api& api);
 /// The extension Shardings, before `next`; it stays for the process.
 PJRT_Extension_Base* shardings_extension(PJRT_Extension_Base* next);
+/// The same for Layouts.
+PJRT_Extension_Base* layouts_extension(PJRT_Extension_Base* next);
 /// The same for MemoryDescriptions.
 PJRT_Extension_Base* memory_descriptions_extension(PJRT_Extension_Base* next);
 
