@@ -70,10 +70,11 @@ def test_digits(tmp_path, digits_file):
 @pytest.mark.parametrize("per_channel", [False, True])
 @pytest.mark.parametrize("kind", ["QDQ", "QOperator"])
 def test_quantised_digits(tmp_path, digits_file, kind, per_channel):
-    """The results differ from ONNX Runtime's by a step of the last quantisation at most, in few places; the figures are the same."""
+    """The results differ from ONNX Runtime's by a step of the last quantisation at most, in few places; the figures are the same. Weights have
+    seven bits, since ONNX Runtime's sums of 16 bits saturate on x86 without VNNI."""
     file = tmp_path / "quantised.onnx"
     quantize_static(digits_file, file, Images(), quant_format=QuantFormat[kind], per_channel=per_channel, activation_type=QuantType.QUInt8,
-                    weight_type=QuantType.QInt8)
+                    weight_type=QuantType.QInt8, reduce_range=True)
     images, labels = digits(200, seed=20)
     session = Session(str(file), tmp_path)
     got, expected = session.run(x=images)[0], on_cpu(str(file)).run(None, {"x": images})[0]
