@@ -1,6 +1,8 @@
 #include "backends/llvm/operations.h"
 
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/Module.h>
+#include <llvm/TargetParser/Triple.h>
 
 #include <cmath>
 
@@ -154,6 +156,16 @@ ID rounding(OpCode code) {
   }
 }
 
+// LLVM would compute the lesser of two halves in halves, which processors of x86 mostly lack: its
+// version 19 loses NaNs there (of NaN and -0 the lesser is -0), and uses no vectors. A fence hides
+// that a float was a half.
+Value* fenced(IRBuilderBase& b, Value* x) {
+  const auto* widened = llvm::dyn_cast<llvm::FPExtInst>(x);
+  if (widened == nullptr || !widened->getSrcTy()->getScalarType()->isHalfTy()) return x;
+  if (!llvm::Triple(b.GetInsertBlock()->getModule()->getTargetTriple()).isX86()) return x;
+  return b.CreateArithmeticFence(x, x->getType());
+}
+
 Value* on_floats(IRBuilderBase& b, OpCode code, std::span<Value* const> x) {
   switch (code) {
     case OpCode::kAdd:
@@ -167,9 +179,9 @@ Value* on_floats(IRBuilderBase& b, OpCode code, std::span<Value* const> x) {
     case OpCode::kRem:
       return b.CreateFRem(x[0], x[1]);
     case OpCode::kMin:
-      return b.CreateBinaryIntrinsic(llvm::Intrinsic::minimum, x[0], x[1]);
+      return b.CreateBinaryIntrinsic(llvm::Intrinsic::minimum, fenced(b, x[0]), fenced(b, x[1]));
     case OpCode::kMax:
-      return b.CreateBinaryIntrinsic(llvm::Intrinsic::maximum, x[0], x[1]);
+      return b.CreateBinaryIntrinsic(llvm::Intrinsic::maximum, fenced(b, x[0]), fenced(b, x[1]));
     case OpCode::kNeg:
       return b.CreateFNeg(x[0]);
     case OpCode::kFma:
