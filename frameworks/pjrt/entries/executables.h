@@ -20,7 +20,7 @@ struct Signature {
   std::vector<PJRT_Buffer_Type> types;
   std::vector<int64_t> dims;  ///< The dimensions of all arrays, concatenated.
   std::vector<size_t> ranks;
-  std::vector<PJRT_Layouts_MemoryLayout*> layouts;  ///< Of the process.
+  std::vector<PJRT_Layouts_MemoryLayout*> layouts;  ///< Shared by all executables.
   std::vector<const char*> kinds;
   std::vector<size_t> kind_sizes;
   int64_t bytes = 0;
