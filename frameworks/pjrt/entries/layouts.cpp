@@ -57,6 +57,7 @@ Status of_buffer(PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args& args) {
   return {};
 }
 
+// The lists of the C API are not const, though callers only read them.
 Status of_outputs(PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args& args) {
   auto& layouts = args.executable->state->results.layouts;
   args.num_outputs = layouts.size();
