@@ -1,19 +1,18 @@
 // The serial form of kernels: bytes through reader and verifier, then through all code that takes a
 // kernel.
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
 #include "core/kernel/serial/serial.h"
 #include "core/kernel/testing/exercise.h"
+#include "fuzz/targets.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+bool tenon::fuzz::fuzz_kernel_serial(std::string_view bytes) {
   using namespace tenon::kernel;
   // The checksum is skipped, because a fuzzer cannot guess it.
-  const auto kernel = load_kernel({reinterpret_cast<const char*>(data), size}, true);
-  if (!kernel) return 0;
+  const auto kernel = load_kernel(bytes, true);
+  if (!kernel) return false;
   const auto again = load_kernel(save(*kernel));
   if (!again || print(*again) != print(*kernel)) std::abort();
   if (const std::string wrong = exercise(*kernel); !wrong.empty()) {
@@ -21,5 +20,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     std::abort();
   }
   run_on_zeros(*kernel);
-  return 0;
+  return true;
 }

@@ -1,15 +1,14 @@
 // Kernel text through parser and verifier, then through all code that takes a kernel.
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
 #include "core/kernel/testing/exercise.h"
+#include "fuzz/targets.h"
 
 namespace {
 
-void check(const tenon::kernel::Kernel& kernel) {
+void check_kernel(const tenon::kernel::Kernel& kernel) {
   using namespace tenon::kernel;
   const auto again = parse(print(kernel), "printed");
   if (!again || !equal(kernel, *again)) std::abort();
@@ -23,10 +22,9 @@ void check(const tenon::kernel::Kernel& kernel) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
-  const auto kernels = tenon::kernel::parse_all(text, "fuzz");
-  if (!kernels) return 0;
-  for (const tenon::kernel::Kernel& kernel : *kernels) check(kernel);
-  return 0;
+bool tenon::fuzz::fuzz_kernel_text(std::string_view bytes) {
+  const auto kernels = tenon::kernel::parse_all(bytes, "fuzz");
+  if (!kernels) return false;
+  for (const tenon::kernel::Kernel& kernel : *kernels) check_kernel(kernel);
+  return true;
 }

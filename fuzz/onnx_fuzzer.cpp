@@ -4,12 +4,12 @@
 // computed; external data lie in a folder.
 #include <unistd.h>
 
-#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 
 #include "core/base/file.h"
+#include "fuzz/targets.h"
 #include "hlo/onnx/importer.h"
 #include "hlo/onnx/reader.h"
 #include "hlo/verify/verify.h"
@@ -63,21 +63,19 @@ tenon::hlo::OnnxKnowledge knowledge_of(const tenon::hlo::Module& signature, uint
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+bool tenon::fuzz::fuzz_onnx(std::string_view bytes) {
   static const FuzzedFolder folder;
-  if (size > (1 << 20)) return 0;
-  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   static_cast<void>(tenon::hlo::is_onnx(bytes));
   tenon::hlo::OnnxLimits limits;
   limits.max_tensor_bytes = 1 << 20;
   limits.max_external_bytes = 1 << 22;
   const auto model = tenon::hlo::read_onnx(bytes, folder.path(), limits);
-  if (!model) return 0;
+  if (!model) return false;
   const auto signature = tenon::hlo::onnx_signature(*model);
-  if (!signature) return 0;
-  uint64_t seed = size;
+  if (!signature) return false;
+  uint64_t seed = bytes.size();
   for (const char c : bytes.substr(0, 4096)) seed = seed * 31 + static_cast<uint8_t>(c);
   const auto imported = tenon::hlo::import_onnx(*model, knowledge_of(**signature, seed));
   if (imported && !tenon::hlo::verify(*imported->module).ok()) std::abort();
-  return 0;
+  return true;
 }

@@ -1,12 +1,11 @@
 // The serial form of Programs: bytes through reader, validator, writer and printer; and the
 // interfaces of their custom calls, which are read when a Program is loaded.
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
 #include "core/program/foreign_call.h"
 #include "core/program/serial.h"
+#include "fuzz/targets.h"
 
 namespace {
 
@@ -22,11 +21,11 @@ void read_interface(const tenon::program::Program& program, tenon::program::Cust
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+bool tenon::fuzz::fuzz_program_serial(std::string_view bytes) {
   using namespace tenon::program;
   // The checksum is skipped, because a fuzzer cannot guess it.
-  const auto program = load_program({reinterpret_cast<const char*>(data), size}, true);
-  if (!program) return 0;
+  const auto program = load_program(bytes, true);
+  if (!program) return false;
   const auto again = load_program(save(*program));
   if (!again || print(*again) != print(*program)) std::abort();
   for (const Sequence& sequence : program->sequences) {
@@ -34,5 +33,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (const auto* call = std::get_if<CustomCall>(&step.action)) read_interface(*program, *call);
     }
   }
-  return 0;
+  return true;
 }

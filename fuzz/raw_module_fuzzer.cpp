@@ -7,6 +7,7 @@
 
 #include "core/kernel/legalize/legalize.h"
 #include "fuzz/raw_module.h"
+#include "fuzz/targets.h"
 #include "hlo/import/import.h"
 #include "hlo/ir/inline.h"
 #include "hlo/lower/lower.h"
@@ -102,21 +103,24 @@ void lower(const Module& module, const Module& original, const Target& target) {
   }
 }
 
-// `choice` selects the passes and the target: one of each, since all would take long.
-void check(const RawModule& raw, uint8_t choice) {
+// `choice` selects the passes and the target: one of each, since all would take long. False if the
+// builder refuses the module.
+bool check(const RawModule& raw, uint8_t choice) {
   const auto module = build_module(raw);
-  if (!module) return;
+  if (!module) return false;
   const std::unique_ptr<Module> copy = (*module)->clone();
   const auto passes = choice % 2 != 0 ? optimizing_passes() : lowering_passes();
-  if (!run(*copy, **module, passes)) return;
-  lower(*copy, **module, kTargets[choice / 2 % std::size(kTargets)]);
+  if (run(*copy, **module, passes)) {
+    lower(*copy, **module, kTargets[choice / 2 % std::size(kTargets)]);
+  }
+  return true;
 }
 
 }  // namespace
 }  // namespace tenon::hlo
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  if (size < 2 || size > (1 << 12)) return 0;
-  tenon::hlo::check(tenon::hlo::raw_module_of(data + 1, size - 1), data[0]);
-  return 0;
+bool tenon::fuzz::fuzz_raw_module(std::string_view bytes) {
+  if (bytes.size() < 2) return false;
+  const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
+  return hlo::check(hlo::raw_module_of(data + 1, bytes.size() - 1), data[0]);
 }

@@ -1,16 +1,15 @@
 // Recordings: bytes through reader and checks, then the listing and the writer.
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
 #include "core/backend/layers/record/recording.h"
+#include "fuzz/targets.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+bool tenon::fuzz::fuzz_recording(std::string_view bytes) {
   using namespace tenon::backend;
   // The checksums are skipped, because a fuzzer cannot guess them.
-  const auto recording = read_recording({reinterpret_cast<const char*>(data), size}, true);
-  if (!recording) return 0;
+  const auto recording = read_recording(bytes, true);
+  if (!recording) return false;
   for (const recorded::Entry& entry : recording->entries) {
     if (to_string(*recording, entry).empty()) std::abort();
   }
@@ -18,5 +17,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto again = read_recording(written, true);
   if (!again || again->entries.size() != recording->entries.size() || again->cut != 0) std::abort();
   if (save_entries(again->entries) != written) std::abort();
-  return 0;
+  return true;
 }

@@ -1,7 +1,5 @@
-// fuzz/: fuzzers of every reader of outside bytes, and of modules drawn from the op table.
-//
 // The check of every program fuzzer: a Module that can be imported must print and read back as an
-// equal Module.
+// equal Module. False if the bytes are no program.
 #pragma once
 
 #include <cstdio>
@@ -20,9 +18,9 @@ inline ImportLimits fuzz_limits() {
   return limits;
 }
 
-inline void check_round_trip(std::string_view bytes) {
+inline bool check_round_trip(std::string_view bytes) {
   const auto module = import_module(bytes, "input", fuzz_limits());
-  if (!module) return;
+  if (!module) return false;
   for (const TextForm form : {TextForm::kHlo, TextForm::kStableHlo}) {
     const std::string text = print_module(**module, {form, false});
     const auto again = import_module(text, "printed", fuzz_limits());
@@ -33,6 +31,7 @@ inline void check_round_trip(std::string_view bytes) {
                  again ? why.c_str() : again.error().to_string().c_str(), text.c_str());
     std::abort();
   }
+  return true;
 }
 
 }  // namespace tenon::hlo

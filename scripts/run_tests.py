@@ -29,7 +29,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIT = "/usr/lib/llvm-19/build/utils/lit/lit.py"
 # Groups of half a minute and more, so that none of them is left alone at the end; those of a build that has run them are
 # known from what they took the last time.
-LONGEST = ["fuzz_test", "torch_test", "jax_test", "tensorflow_test", "onnxruntime_test", "data", "new_backend_test", "opencl_test", "jax_samples_test",
+LONGEST = ["torch_test", "jax_test", "tensorflow_test", "onnxruntime_test", "data", "new_backend_test", "opencl_test", "jax_samples_test",
            "conform_test", "graphs_test", "digits_test", "nvrtc_test", "guide_test", "bits_test", "hlo_lower", "math_test", "python_test", "faults_test", "samples"]
 TIMES = "group_seconds.json"  # In the build folder.
 SHARDS = {"data": 8}  # Thousands of tests that compile programs.
@@ -230,11 +230,8 @@ def groups(build: pathlib.Path, full: bool) -> dict[str, list[Callable[[], Outco
     listing = subprocess.run(["meson", "introspect", "--tests", str(build)], check=True,
                              capture_output=True, text=True).stdout
     for test in json.loads(listing):
-        if any("fuzz" in suite for suite in test["suite"]):
-            found[test["name"]] = [functools.partial(run_script, test["cmd"])]
-        else:
-            shards = SHARDS.get(test["name"], 1)
-            found[test["name"]] = [functools.partial(run_gtest, test["cmd"], test["env"], shard, shards) for shard in range(shards)]
+        shards = SHARDS.get(test["name"], 1)
+        found[test["name"]] = [functools.partial(run_gtest, test["cmd"], test["env"], shard, shards) for shard in range(shards)]
     if (ROOT / "tests/golden").exists():
         found["golden"] = [functools.partial(run_lit, str(ROOT / "tests/golden"), str(build))]
     for script in sorted((ROOT / "tests").glob("*/*_test.py")):
@@ -329,6 +326,12 @@ def keep_compiled_kernels(folder: pathlib.Path) -> None:
     os.environ.setdefault("TENON_TEMPLATE_CC", str(ROOT / "tests/sdk/cached_cc"))
 
 
+def compile_modules_when_imported() -> None:
+    """Environments of Python have tens of thousands of modules, of which tests import a third."""
+    os.environ["PIP_NO_COMPILE"] = "0"  # pip takes a false value for "no" options that are set.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="groups to run; all if none is named")
@@ -343,6 +346,7 @@ def main() -> int:
     if arguments.full:
         os.environ["TENON_FULL"] = "1"  # For tests in C++.
     keep_compiled_kernels(build / "cc_cache")
+    compile_modules_when_imported()
     available = groups(build, arguments.full)
     if arguments.list:
         print("\n".join(available))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A bounded run of every fuzzer (ten minutes each with --full). scripts/fuzz prints PASS and FAIL."""
+"""Ten minutes of every fuzzer, with --full alone; scripts/fuzz prints PASS and FAIL. Without it the group fuzz_replay has their corpora."""
 
 import pathlib
 import subprocess
@@ -9,8 +9,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def main() -> int:
-    limit = ["--seconds", "600"] if "--full" in sys.argv else ["--runs", "500"]
-    done = subprocess.run([str(ROOT / "scripts/fuzz"), *limit], cwd=ROOT, text=True,
+    if "--full" not in sys.argv:
+        return 0
+    done = subprocess.run([str(ROOT / "scripts/fuzz"), "--seconds", "600"], cwd=ROOT, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     print(done.stdout)
     return done.returncode
