@@ -35,6 +35,15 @@ def succeeds(*command, **options):
     return output
 
 
+def kept_by_ccache(folder):
+    """Variables of a build below `folder` that takes what ccache, which Meson uses where it is installed, kept of earlier runs: in
+    folders of other names, in other clones too."""
+    if shutil.which("ccache") is None:
+        return {}
+    kept = subprocess.run(["ccache", "--get-config", "cache_dir"], check=True, capture_output=True, text=True).stdout.strip()
+    return {"CCACHE_DIR": kept, "CCACHE_BASEDIR": str(folder.resolve()), "CCACHE_NOHASHDIR": "1"}
+
+
 class Installed:
     """Tenon under a prefix that was moved after it was installed."""
 
@@ -52,9 +61,7 @@ class Installed:
         self.tool = self.prefix / options["bindir"] / "tenon"
         plain = {"PATH": os.environ["PATH"], "HOME": str(folder), "LANG": "C.UTF-8", "PKG_CONFIG_PATH": str(self.pkg_config)}
         self.variables = {**plain, "CCACHE_DISABLE": "1"}
-        # With what ccache, which Meson uses where it is installed, kept of earlier runs: each run has a folder of another name.
-        self.kept_variables = {**plain, "CCACHE_DIR": str(build / "ccache_of_tests"), "CCACHE_BASEDIR": str(folder.resolve()),
-                               "CCACHE_NOHASHDIR": "1", "CCACHE_MAXSIZE": "300M"}
+        self.kept_variables = {**plain, **kept_by_ccache(folder)}
 
     def conform(self, plugin, folder, *words, variables, limit=3600):
         """The cases of a report of the conformance suite on a plug-in, and the output."""
