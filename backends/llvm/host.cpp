@@ -45,6 +45,7 @@
 #include <atomic>
 #include <cstdlib>
 
+#include "backends/llvm/masked_memory.h"
 #include "core/base/file.h"
 
 namespace tenon::codegen {
@@ -60,6 +61,7 @@ void add_passes(llvm::FunctionPassManager& passes) {
   passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()),
                                                        /*UseMemorySSA=*/true));
   passes.addPass(llvm::EarlyCSEPass());
+  passes.addPass(ExpandMaskedMemoryPass());
   passes.addPass(llvm::SimplifyCFGPass());
 }
 

@@ -156,9 +156,9 @@ ID rounding(OpCode code) {
   }
 }
 
-// LLVM would compute the lesser of two halves in halves, which processors of x86 mostly lack: its
-// version 19 loses NaNs there (of NaN and -0 the lesser is -0), and uses no vectors. A fence hides
-// that a float was a half.
+// LLVM would compare halves, and compute the lesser of two, in halves, which processors of x86
+// mostly lack: its version 19 loses NaNs there (of NaN and -0 the lesser is -0), and uses no
+// vectors. A fence hides that a float was a half.
 Value* fenced(IRBuilderBase& b, Value* x) {
   const auto* widened = llvm::dyn_cast<llvm::FPExtInst>(x);
   if (widened == nullptr || !widened->getSrcTy()->getScalarType()->isHalfTy()) return x;
@@ -215,7 +215,8 @@ Value* comparison(IRBuilderBase& b, OpCode code, ElementType type, Value* x, Val
         return pick(P::FCMP_OGE, P::ICMP_SGE, P::ICMP_UGE);
     }
   };
-  return b.CreateCmp(predicate(), x, y);
+  return real ? b.CreateCmp(predicate(), fenced(b, x), fenced(b, y))
+              : b.CreateCmp(predicate(), x, y);
 }
 
 llvm::Type* like(const Value* value, llvm::Type* element) {
@@ -260,7 +261,9 @@ Value* conversion(IRBuilderBase& b, ElementType from, ElementType to, Value* x) 
   if (from == ElementType::kBF16) return from_bf16(b, x);
   if (to == ElementType::kBF16) return to_bf16(b, x);
   if (is_pred(to)) {
-    if (is_float(from)) return b.CreateFCmpUNE(x, llvm::ConstantFP::getZero(x->getType()));
+    if (is_float(from)) {
+      return b.CreateFCmpUNE(fenced(b, x), llvm::ConstantFP::getZero(x->getType()));
+    }
     return b.CreateICmpNE(x, number_like(x, 0));
   }
   if (is_float(from) && is_float(to)) return b.CreateFPCast(x, type);

@@ -19,7 +19,8 @@ namespace {
 constexpr int64_t kRowsATurn = 8;    // in a sum down columns
 constexpr int64_t kFewestRows = 16;  // for which it pays
 constexpr int64_t kMostColumnBytes = 16 << 10;
-constexpr size_t kMostNodesATurn = 40;  // in a leaf or a transposed body
+constexpr int64_t kMostSquareRows = 16;  // of a transpose in registers
+constexpr size_t kMostNodesATurn = 40;   // in a leaf or a transposed body
 
 }  // namespace
 
@@ -208,12 +209,12 @@ bool CpuKernelEmitter::lanes_transposed(const Node& n, const VectorPlan& plan) {
     const std::vector<NodeId> loads = transposed_loads(n, lane, arguments[d]);
     if (loads.empty()) continue;
     const int64_t size =
-        vector_bytes_ / static_cast<int64_t>(storage_bytes(kernel_.node(loads[0]).type));
+        std::min(kMostSquareRows,
+                 vector_bytes_ / static_cast<int64_t>(storage_bytes(kernel_.node(loads[0]).type)));
     const bool same = std::ranges::all_of(loads, [&](NodeId each) {
       return storage_bytes(kernel_.node(each).type) == storage_bytes(kernel_.node(loads[0]).type);
     });
-    if (!same || size < 4 || size > 16 || n.extents[d] % size != 0 ||
-        n.extents[plan.dimension] % size != 0) {
+    if (!same || size < 4 || n.extents[d] % size != 0 || n.extents[plan.dimension] % size != 0) {
       continue;
     }
     squares(n, plan.dimension, d, size, loads);

@@ -16,8 +16,8 @@ using kernel::ValueId;
 
 namespace {
 
-constexpr int64_t kWidest = 64;            // lanes
-constexpr size_t kMostNodesAbreast = 120;  // for vectors of several registers
+constexpr size_t kMostNodesAbreast = 120;     // for vectors of several registers
+constexpr size_t kMostNodesFourAbreast = 60;  // with sixteen registers
 constexpr size_t kMostAccessesAbreast = 12;
 constexpr size_t kMostNodes = 4000;   // in vectors
 constexpr size_t kMostUnrolled = 16;  // iterations of an unrolled loop
@@ -47,9 +47,12 @@ CpuKernelEmitter::VectorPlan CpuKernelEmitter::plan_of(const Node& n) {
   // Operations on several registers overlap, if there are enough registers.
   if (n.op == OpCode::kLanes && varying.nodes() <= kMostNodesAbreast) {
     const bool many = varying.accesses() > kMostAccessesAbreast;
-    lanes *= many ? 1 : vector_bytes_ >= 64 ? 4 : 2;
+    const bool four = vector_bytes_ >= 64 ||
+                      (varying.has_short_functions() && varying.nodes() <= kMostNodesFourAbreast);
+    lanes *= many ? 1 : four ? 4 : 2;
   }
-  plan.width = std::max<int64_t>(std::min({lanes, most, kWidest}), 1);
+  // A mask takes a byte a lane, and LLVM keeps one of several registers as so many scalars.
+  plan.width = std::max<int64_t>(std::min({lanes, most, vector_bytes_}), 1);
   return plan;
 }
 

@@ -16,6 +16,21 @@ namespace {
 
 constexpr size_t kMathNodes = 20;  // the approximate size of a math function's expansion
 
+// Few operations with few values at a time.
+bool is_short(OpCode function) {
+  switch (function) {
+    case OpCode::kExp:
+    case OpCode::kExpm1:
+    case OpCode::kLog:
+    case OpCode::kLogistic:
+    case OpCode::kTanh:
+    case OpCode::kErf:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 Varying::Varying(const kernel::Kernel& kernel, const Node& statement, ValueId lane)
@@ -24,7 +39,7 @@ Varying::Varying(const kernel::Kernel& kernel, const Node& statement, ValueId la
   // Whether a loop-carried value varies may be known only at the end of the loop.
   do {
     changed_ = false;
-    nodes_ = 0;
+    nodes_ = functions_ = long_functions_ = 0;
     accesses_ = 0;
     if (statement.op == OpCode::kReduce) {
       reduce(statement);
@@ -95,7 +110,10 @@ void Varying::loop(const Node& n) {
 
 void Varying::node(const Node& n) {
   if (n.op == OpCode::kLoad || n.op == OpCode::kStore) ++accesses_;
-  nodes_ += kernel::is_scalar_op(n.op) && kernel::is_math(n.op) ? kMathNodes : 1;
+  const bool is_function = kernel::is_scalar_op(n.op) && kernel::is_math(n.op);
+  nodes_ += is_function ? kMathNodes : 1;
+  functions_ += is_function ? 1 : 0;
+  long_functions_ += is_function && !is_short(n.op) ? 1 : 0;
   visit(n, kernel::Overloads{
                [&](kernel::OnScalar) { set(n.results[0], any(n.operands)); },
                [&](kernel::OnLoad) { set(n.results[0], any(n.operands)); },

@@ -23,6 +23,9 @@ class Varying {
   int64_t widest() const { return widest_; }
   /// The number of operations within.
   size_t nodes() const { return nodes_; }
+  /// Whether there are math functions, all of them chains of few operations: those of several
+  /// vectors overlap.
+  bool has_short_functions() const { return functions_ > 0 && long_functions_ == 0; }
   /// The number of loads and stores within.
   size_t accesses() const { return accesses_; }
 
@@ -44,6 +47,8 @@ class Varying {
   bool together_ = true;
   int64_t widest_ = 0;
   size_t nodes_ = 0;
+  size_t functions_ = 0;
+  size_t long_functions_ = 0;
   size_t accesses_ = 0;
 };
 

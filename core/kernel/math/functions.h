@@ -77,8 +77,10 @@ R power_of_two(R as, Int<R> n) {
 template <class R>
 R scaled(R x, Int<R> n) {
   if (const auto at_once = scaled_at_once(x, n)) return *at_once;
-  const Int<R> half = n >> 1;
-  return x * power_of_two(x, half) * power_of_two(x, n - half);
+  constexpr int kBits = kMantissaBits<Format<R>>;
+  const Int<R> biased = n + int_like(x, 2 * kBias<Format<R>>);
+  const Int<R> half = biased >> 1;
+  return x * from_bits(half << kBits) * from_bits((biased - half) << kBits);
 }
 
 /// x = m 2^exponent with m in [sqrt(1/2), sqrt(2)), for a normal x > 0.
@@ -145,18 +147,23 @@ inline constexpr F kExpHigh = sizeof(F) == 4 ? 89 : 710;
 template <class F>
 inline constexpr F kExpLow = sizeof(F) == 4 ? -104 : -746;
 
+template <class R>
+ExpReduction<R> reduce_any_exp(R x) {
+  using F = Format<R>;
+  return reduce_exp(min(max(x, like(x, kExpLow<F>)), like(x, kExpHigh<F>)));
+}
+
 /// e^(x + tail), where tail is small compared with x.
 template <class R>
 R exp_of_sum(R x, R tail) {
-  using F = Format<R>;
-  const R clamped = min(max(x, like(x, kExpLow<F>)), like(x, kExpHigh<F>));
-  const ExpReduction<R> reduced = reduce_exp(clamped);
-  return scaled(expm1_near_zero(reduced.r + tail) + F(1), reduced.n.integer);
+  const auto [n, r] = reduce_any_exp(x);
+  return scaled(expm1_near_zero(r + tail) + Format<R>(1), n.integer);
 }
 
 template <class R>
 R exp(R x) {
-  return exp_of_sum(x, like(x, 0));
+  const auto [n, r] = reduce_any_exp(x);
+  return scaled(expm1_near_zero(r) + Format<R>(1), n.integer);
 }
 
 template <class R>
@@ -182,10 +189,15 @@ R logistic(R x) {
 template <class R>
 R tanh(R x) {
   using F = Format<R>;
+  constexpr F kOne = sizeof(F) == 4 ? F(9.1) : F(19.1);  // Beyond, the result is 1.
   const R a = abs(x);
   const R square = a * a;
   const R near = fma(a * square, polynomial(square, Constants<R>::kTanh), a);
-  const R far = like(x, 1) - like(x, 2) / (exp(a + a) + F(1));
+  // The exponential of a number that is neither large nor negative.
+  const R least = min(a, like(x, kOne));
+  const auto [n, r] = reduce_exp(least + least);
+  const R power = power_of_two(x, n.integer);
+  const R far = like(x, 1) - like(x, 2) / (fma(power, expm1_near_zero(r), power) + F(1));
   return with_sign(select(a < F(0.625), near, far), x);
 }
 
