@@ -26,7 +26,8 @@ ReductionEmitter::ReductionEmitter(ElementEmitter& emitter, const Instruction& r
       op(reduction),
       region(reduction.region(0)),
       count(reduction.operand_count() / 2),
-      types(accumulator_types(region)) {}
+      types(accumulator_types(region)),
+      extremum(find_arg_extremum(reduction)) {}
 
 Element ReductionEmitter::promoted(size_t operand, const Values& index) const {
   return e.convert(e.element(op.operand(operand), index), op.operand_type(operand).element_type(),
@@ -49,12 +50,30 @@ Values ReductionEmitter::combine(const Values& arguments) const {
   std::vector<ElementType> both = types;
   both.insert(both.end(), types.begin(), types.end());
   if (is_narrow_sum(region)) return {e.b.add(arguments[0], arguments[1])};
+  if (extremum) return combine_places(arguments);
   Elements elements = ElementEmitter::unflat(arguments, both);
   // The region may take elements of another type than the accumulators'.
   for (size_t k = count; k < 2 * count; ++k) {
     elements[k] = e.convert(elements[k], both[k], region.parameter(k).type().element_type());
   }
   return ElementEmitter::flat(e.call(region, elements));
+}
+
+// In a form that proves that sides may be swapped (K5): the lower of the places that have the
+// extreme value.
+Values ReductionEmitter::combine_places(const Values& arguments) const {
+  Builder& b = e.b;
+  const bool floats = is_float(types[0]);
+  const ValueId extreme = b.binary(*extremum == Extremum::kGreatest ? K::kMax : K::kMin,
+                                   arguments[0], arguments[count]);
+  const ValueId nowhere = b.constant(types[1], static_cast<uint64_t>(integer_max(types[1])));
+  const auto place_of = [&](size_t side) {
+    const ValueId value = arguments[side * count];
+    ValueId has = b.compare(K::kEq, value, extreme);
+    if (floats) has = b.logical_or(has, b.compare(K::kNe, value, value));
+    return b.select(has, arguments[side * count + 1], nowhere);
+  };
+  return {extreme, b.min(place_of(0), place_of(1))};
 }
 
 Elements ReductionEmitter::rounded(const Elements& combined) const {
@@ -65,8 +84,10 @@ Elements ReductionEmitter::rounded(const Elements& combined) const {
   return elements;
 }
 
-// Only an op on the two parameters. Sums and products of complex numbers are so in each part (K5).
+// Only an op on the two parameters, or two that find a place. Sums and products of complex numbers
+// are so in each part (K5).
 bool ReductionEmitter::is_commutative() const {
+  if (extremum) return true;
   const Instruction* inner = op_of_two_parameters(region);
   return inner != nullptr && inner->info().commutative;
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "hlo/lower/elements/arg_extremum.h"
 #include "hlo/lower/elements/emitter.h"
 
 namespace tenon::hlo::lower {
@@ -21,6 +22,7 @@ struct ReductionEmitter {
   const Computation& region;
   size_t count;
   std::vector<ElementType> types;
+  std::optional<Extremum> extremum;  ///< The reduction finds its place.
 
   ReductionEmitter(ElementEmitter& emitter, const Instruction& reduction);
 
@@ -35,6 +37,7 @@ struct ReductionEmitter {
 
  private:
   Element promoted(size_t operand, const Values& index) const;
+  Values combine_places(const Values& arguments) const;
 };
 
 /// A reduce or dot_general at an index of its result: its leaves and how they are combined.

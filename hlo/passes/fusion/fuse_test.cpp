@@ -218,6 +218,24 @@ TEST(FusedConcatenations, ComputeNoElementTwice) {
   EXPECT_EQ(ops_of_slices(4000), 2U) << "they overlap";
 }
 
+// What reads a reshape of an array in memory reads a view of it: it has no index to divide.
+TEST(FusedReductions, ReadViewsOfArraysInMemory) {
+  auto module = import_module(R"(func.func @main(%x: tensor<64x32xf32>) -> tensor<f32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %flat = stablehlo.reshape %x : (tensor<64x32xf32>) -> tensor<2048xf32>
+  %y = stablehlo.sine %flat : tensor<2048xf32>
+  %r = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<2048xf32>, tensor<f32>) -> tensor<f32>
+  return %r : tensor<f32>
+})",
+                              "t");
+  ASSERT_TRUE(module) << module.error().to_string();
+  ASSERT_TRUE(fuse_elements(**module) && verify(**module).ok());
+  const std::vector<Instruction*> fusions = ops(**module, {"fusion"});
+  ASSERT_EQ(fusions.size(), 1U) << print_module(**module);
+  EXPECT_EQ(fusions[0]->operand(0).def->code(), OpCode::kReshape) << print_module(**module);
+  EXPECT_EQ(fusions[0]->operand_type(0).rank(), 1);
+}
+
 TEST(FusedConvolutions, StoreWhatFollowsThem) {
   const std::string body = convolution("c", "x") + R"(
   %bias = stablehlo.broadcast_in_dim %b, dims = [3] : (tensor<16xf32>) -> tensor<1x8x8x16xf32>

@@ -603,7 +603,7 @@ class Fusing {
           std::ranges::all_of(group->ops, [](Instruction* op) { return only_moves(*op); })) {
         continue;
       }
-      const std::vector<Instruction*> ops = fusible(*group);
+      const std::vector<Instruction*> ops = without_views(fusible(*group));
       if (ops.size() < 2) continue;
       const std::string_view kind = group->is_row_fusion ? "rows"
                                     : group->is_scatter  ? lower::kScatterKind
@@ -611,6 +611,19 @@ class Fusing {
       changed |= fuse(ops, std::string(kind)).has_value();
     }
     return changed;
+  }
+
+  // Without the reshapes of arrays that are in memory: of those the fusion reads a view, whose
+  // elements need no division to be found.
+  static std::vector<Instruction*> without_views(std::vector<Instruction*> ops) {
+    const std::set<const Instruction*> within(ops.begin(), ops.end());
+    std::erase_if(ops, [&](Instruction* op) {
+      if (op->code() != OpCode::kReshape) return false;
+      if (is_updated(op->result()) || is_updated(op->operand(0))) return false;
+      const Instruction* const read = op->operand(0).def;
+      return !within.contains(read) && read->code() != OpCode::kConstant;
+    });
+    return ops;
   }
 
   // The group's ops, if every result that other instructions read has the group's shape, or one

@@ -1,0 +1,162 @@
+#include "hlo/lower/elements/arg_extremum.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <vector>
+
+#include "hlo/ir/region.h"
+
+namespace tenon::hlo::lower {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr size_t kMostInstructions = 24;
+
+bool is_value(const Type& type) {
+  return type.is_tensor() && !type.is_quantized() &&
+         (is_integer(type.element_type()) || is_float(type.element_type()));
+}
+
+// Numbers of an op of a region; nothing if it may depend on more than their order.
+std::optional<double> compute(const Instruction& op, const std::vector<double>& x) {
+  switch (op.code()) {
+    case OpCode::kCompare: {
+      if (op.enumeration<ComparisonType>(AttrKey::compare_type) == ComparisonType::kTotalOrder) {
+        return std::nullopt;
+      }
+      switch (op.enumeration<ComparisonDirection>(AttrKey::comparison_direction)) {
+        case ComparisonDirection::kEq:
+          return x[0] == x[1] ? 1 : 0;
+        case ComparisonDirection::kNe:
+          return x[0] != x[1] ? 1 : 0;
+        case ComparisonDirection::kGe:
+          return x[0] >= x[1] ? 1 : 0;
+        case ComparisonDirection::kGt:
+          return x[0] > x[1] ? 1 : 0;
+        case ComparisonDirection::kLe:
+          return x[0] <= x[1] ? 1 : 0;
+        case ComparisonDirection::kLt:
+          return x[0] < x[1] ? 1 : 0;
+      }
+      return std::nullopt;
+    }
+    case OpCode::kSelect:
+      return x[0] != 0 ? x[1] : x[2];
+    case OpCode::kMinimum:
+      return std::isnan(x[0]) || x[0] < x[1] ? x[0] : x[1];
+    case OpCode::kMaximum:
+      return std::isnan(x[0]) || x[0] > x[1] ? x[0] : x[1];
+    default:
+      break;
+  }
+  if (!is_pred(op.result_type().element_type())) return std::nullopt;
+  switch (op.code()) {
+    case OpCode::kAnd:
+      return x[0] * x[1];
+    case OpCode::kOr:
+      return std::max(x[0], x[1]);
+    case OpCode::kNot:
+      return 1 - x[0];
+    default:
+      return std::nullopt;
+  }
+}
+
+using Pair = std::array<double, 2>;  // A value and its place.
+
+// What the region makes of two pairs.
+std::optional<Pair> combine(const Computation& region, const Pair& left, const Pair& right) {
+  std::map<std::pair<const Instruction*, uint32_t>, double> known;
+  const auto set = [&](Value value, double number) { known[{value.def, value.index}] = number; };
+  for (uint32_t k = 0; k < 2; ++k) {
+    set(region.parameter(k), left[k]);
+    set(region.parameter(2 + k), right[k]);
+  }
+  const auto numbers_of = [&](const Instruction& op) -> std::optional<std::vector<double>> {
+    std::vector<double> numbers;
+    for (const Value operand : op.operands()) {
+      const auto found = known.find({operand.def, operand.index});
+      if (found == known.end()) return std::nullopt;
+      numbers.push_back(found->second);
+    }
+    return numbers;
+  };
+  for (const Instruction* op = region.first(); op != region.return_instruction(); op = op->next()) {
+    const auto operands = numbers_of(*op);
+    if (!operands || op->result_count() != 1) return std::nullopt;
+    const auto result = compute(*op, *operands);
+    if (!result) return std::nullopt;
+    known[{op, 0}] = *result;
+  }
+  const auto results = numbers_of(*region.return_instruction());
+  if (!results || results->size() != 2) return std::nullopt;
+  return Pair{(*results)[0], (*results)[1]};
+}
+
+// Whether `got` has the lower place of the greatest value, or of the least; equal numbers and two
+// NaNs are as great as each other.
+bool is_extreme(const Pair& got, const Pair& left, const Pair& right, bool greatest) {
+  const bool nan_left = std::isnan(left[0]);
+  const bool nan_right = std::isnan(right[0]);
+  const bool same = (nan_left && nan_right) || left[0] == right[0];
+  const bool is_left =
+      nan_left || (!nan_right && (greatest ? left[0] > right[0] : left[0] < right[0]));
+  const Pair& taken = same ? (left[1] < right[1] ? left : right) : is_left ? left : right;
+  const bool equal = std::isnan(taken[0]) ? std::isnan(got[0]) : got[0] == taken[0];
+  return equal && got[1] == taken[1];
+}
+
+bool is_iota_along(Value places, int64_t dimension) {
+  return places.def->code() == OpCode::kIota &&
+         places.def->integer(AttrKey::iota_dimension) == dimension;
+}
+
+bool finds(const Computation& region, bool greatest, bool floats, bool ascending) {
+  std::vector<double> values = {0, 1};
+  if (floats) values.push_back(kNan);
+  for (const double x : values) {
+    for (const double y : values) {
+      for (const int place : {0, 1}) {
+        if (place == 1 && ascending) continue;
+        const Pair left = {x, static_cast<double>(place)};
+        const Pair right = {y, static_cast<double>(1 - place)};
+        const auto got = combine(region, left, right);
+        if (!got || !is_extreme(*got, left, right, greatest)) return false;
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<Extremum> find_arg_extremum(const Instruction& reduce) {
+  const Computation& region = reduce.region(0);
+  if (reduce.code() != OpCode::kReduce || reduce.operand_count() != 4) return std::nullopt;
+  const Type& type = reduce.operand_type(0);
+  if (!is_value(type) || !is_value(reduce.operand_type(1)) ||
+      !is_integer(reduce.operand_type(1).element_type()) || !combines_accumulators(region) ||
+      region.parameter(0).type().element_type() != type.element_type() ||
+      region.parameter(1).type().element_type() != reduce.operand_type(1).element_type()) {
+    return std::nullopt;
+  }
+  size_t instructions = 0;
+  for (const Instruction* op = region.first(); op != region.return_instruction(); op = op->next()) {
+    if (++instructions > kMostInstructions) return std::nullopt;
+  }
+  const bool floats = is_float(type.element_type());
+  const bool is_used = std::ranges::any_of(
+      reduce.uses(), [&](const Use& use) { return use.user->operand(use.operand).index == 0; });
+  if (floats && is_used) return std::nullopt;
+  // JAX takes the left one of two NaNs, whose place is the lower if places ascend.
+  const I64s& dimensions = reduce.i64s(AttrKey::dimensions);
+  const bool ascending = dimensions.size() == 1 && is_iota_along(reduce.operand(1), dimensions[0]);
+  if (finds(region, true, floats, ascending)) return Extremum::kGreatest;
+  if (finds(region, false, floats, ascending)) return Extremum::kLeast;
+  return std::nullopt;
+}
+
+}  // namespace tenon::hlo::lower
