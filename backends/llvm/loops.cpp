@@ -130,10 +130,35 @@ LlvmValues emit_where(llvm::IRBuilderBase& b, llvm::Value* condition, const Llvm
   return results;
 }
 
+namespace {
+
+// Each round interleaves the rows of both halves: the bits of a row's and a column's number rotate
+// by one.
+void transpose_by_interleaving(llvm::IRBuilderBase& b, LlvmValues& rows) {
+  const size_t count = rows.size();
+  std::vector<int> low;
+  for (size_t j = 0; j < count; ++j) low.push_back(static_cast<int>(j / 2 + j % 2 * count));
+  std::vector<int> high = low;
+  for (int& place : high) place += static_cast<int>(count / 2);
+  for (size_t round = 1; round < count; round *= 2) {
+    LlvmValues next;
+    for (size_t i = 0; i < count / 2; ++i) {
+      next.push_back(b.CreateShuffleVector(rows[i], rows[i + count / 2], low));
+      next.push_back(b.CreateShuffleVector(rows[i], rows[i + count / 2], high));
+    }
+    rows = std::move(next);
+  }
+}
+
+}  // namespace
+
 // In step s each pair of vectors 2^s apart exchanges runs of 2^s lanes, so that rows become
-// columns.
+// columns. Registers of 16 bytes interleave by one instruction.
 void transpose(llvm::IRBuilderBase& b, LlvmValues& rows) {
   const size_t count = rows.size();
+  if (rows[0]->getType()->getPrimitiveSizeInBits() <= 128) {
+    return transpose_by_interleaving(b, rows);
+  }
   for (size_t step = 1; step < count; step *= 2) {
     std::vector<int> low;
     std::vector<int> high;

@@ -58,6 +58,27 @@ TEST_P(Indexing, ManyNumbersAtFewPlaces) {
   }
 }
 
+// Squares of elements of every width are transposed in registers.
+TEST_P(Indexing, TransposesOfEveryWidth) {
+  for (const char* type : {"i8", "i16", "f32", "i64"}) {
+    const ElementType element = *element_type_from_mlir_name(type);
+    Literal x(Shape(element, {64, 96}));
+    for (int64_t i = 0; i < 64 * 96; ++i) x.set_double(i, static_cast<double>(i * 7 % 127));
+    const std::string from = std::string("tensor<64x96x") + type + ">";
+    const std::string to = std::string("tensor<96x64x") + type + ">";
+    const Literal y = result_of("func.func @main(%x: " + from + ") -> " + to +
+                                    " {\n%y = stablehlo.transpose %x, dims = [1, 0] : (" + from +
+                                    ") -> " + to + "\nreturn %y : " + to + "\n}",
+                                {x});
+    ASSERT_EQ(y.element_count(), 64 * 96) << type;
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < 64 * 96; ++i) {
+      wrong += y.get_double(i) == x.get_double(i % 64 * 96 + i / 64) ? 0 : 1;
+    }
+    EXPECT_EQ(wrong, 0) << type;
+  }
+}
+
 TEST_P(Indexing, RowsOfATable) {
   const std::string text = R"(
 func.func @main(%x: tensor<40x300xf32>, %i: tensor<5xi32>) -> tensor<5x300xf32> {
