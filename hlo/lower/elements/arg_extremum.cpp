@@ -7,6 +7,7 @@
 #include <map>
 #include <vector>
 
+#include "core/types/float_convert.h"
 #include "hlo/ir/region.h"
 
 namespace tenon::hlo::lower {
@@ -67,7 +68,7 @@ std::optional<double> compute(const Instruction& op, const std::vector<double>& 
 
 using Pair = std::array<double, 2>;  // A value and its place.
 
-// What the region makes of two pairs.
+// The combination of two pairs by the region.
 std::optional<Pair> combine(const Computation& region, const Pair& left, const Pair& right) {
   std::map<std::pair<const Instruction*, uint32_t>, double> known;
   const auto set = [&](Value value, double number) { known[{value.def, value.index}] = number; };
@@ -109,9 +110,24 @@ bool is_extreme(const Pair& got, const Pair& left, const Pair& right, bool great
   return equal && got[1] == taken[1];
 }
 
-bool is_iota_along(Value places, int64_t dimension) {
-  return places.def->code() == OpCode::kIota &&
-         places.def->integer(AttrKey::iota_dimension) == dimension;
+// Whether the places of the leaves are in order: an iota along the reduced dimension, none of whose
+// numbers is lower than the place of the initial value.
+bool places_ascend(const Instruction& reduce) {
+  const I64s& dimensions = reduce.i64s(AttrKey::dimensions);
+  const Instruction& places = *reduce.operand(1).def;
+  const Instruction& first = *reduce.operand(3).def;
+  if (dimensions.size() != 1 || places.code() != OpCode::kIota ||
+      places.integer(AttrKey::iota_dimension) != dimensions[0] ||
+      first.code() != OpCode::kConstant) {
+    return false;
+  }
+  const Type& type = reduce.operand_type(1);
+  const int64_t count = type.dims()[static_cast<size_t>(dimensions[0])];
+  // Places of 64 bits hold the number of every element.
+  const bool fits =
+      bit_width(type.element_type()) == 64 || count - 1 <= integer_max(type.element_type());
+  const int64_t init = first.attr<DenseAttr>(AttrKey::value)->values.get_integer(0);
+  return fits && (init == 0 || (init < 0 && is_signed_integer(type.element_type())));
 }
 
 bool finds(const Computation& region, bool greatest, bool floats, bool ascending) {
@@ -151,11 +167,12 @@ std::optional<Extremum> find_arg_extremum(const Instruction& reduce) {
   const bool is_used = std::ranges::any_of(
       reduce.uses(), [&](const Use& use) { return use.user->operand(use.operand).index == 0; });
   if (floats && is_used) return std::nullopt;
-  // JAX takes the left one of two NaNs, whose place is the lower if places ascend.
-  const I64s& dimensions = reduce.i64s(AttrKey::dimensions);
-  const bool ascending = dimensions.size() == 1 && is_iota_along(reduce.operand(1), dimensions[0]);
-  if (finds(region, true, floats, ascending)) return Extremum::kGreatest;
-  if (finds(region, false, floats, ascending)) return Extremum::kLeast;
+  for (const bool ascending : {false, true}) {
+    // JAX takes the left one of two NaNs, whose place is the lower if places ascend.
+    if (ascending && !places_ascend(reduce)) break;
+    if (finds(region, true, floats, ascending)) return Extremum::kGreatest;
+    if (finds(region, false, floats, ascending)) return Extremum::kLeast;
+  }
   return std::nullopt;
 }
 

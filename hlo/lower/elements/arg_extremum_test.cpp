@@ -8,14 +8,15 @@
 namespace tenon::hlo::lower {
 namespace {
 
-// A reduce of values of `type` and places, whose values are used too with `results` "0:2".
+// The extremum that a reduce of values of `type` and places finds; whether the values are results
+// too, whether places are counted, and the place of the initial value.
 std::optional<Extremum> found_in(std::string_view type, std::string_view body,
-                                 bool uses_values = false, bool counts = true) {
+                                 bool uses_values = false, bool counts = true, int init = 0) {
   const auto module = import_module(
       fmt::format(R"(
 func.func @main(%x: tensor<8x{0}>, %p: tensor<8xi32>, %init: tensor<{0}>) -> (tensor<i32>, tensor<{0}>) {{
   %places = stablehlo.{1}
-  %none = stablehlo.constant dense<0> : tensor<i32>
+  %none = stablehlo.constant dense<{4}> : tensor<i32>
   %0:2 = stablehlo.reduce(%x init: %init), (%places init: %none) across dimensions = [0]
       : (tensor<8x{0}>, tensor<8xi32>, tensor<{0}>, tensor<i32>) -> (tensor<{0}>, tensor<i32>)
     reducer(%a: tensor<{0}>, %b: tensor<{0}>) (%i: tensor<i32>, %j: tensor<i32>) {{
@@ -31,7 +32,7 @@ func.func @main(%x: tensor<8x{0}>, %p: tensor<8xi32>, %init: tensor<{0}>) -> (te
   return %0#1, %{3} : tensor<i32>, tensor<{0}>
 }})",
                   type, counts ? "iota dim = 0 : tensor<8xi32>" : "negate %p : tensor<8xi32>", body,
-                  uses_values ? "0#0" : "init"),
+                  uses_values ? "0#0" : "init", init),
       "t");
   if (!module) {
     ADD_FAILURE() << module.error().to_string();
@@ -67,12 +68,14 @@ TEST(ArgExtremum, ItsDirectionFollowsFromTheRegion) {
   EXPECT_EQ(found_in("i16", kWithoutNans), Extremum::kGreatest);
 }
 
-// Of two NaNs the left is taken, whose place is the lower one only if places ascend; the sign of a
+// The left of two NaNs is taken, whose place is the lower one only if places ascend; the sign of a
 // zero that is used depends on the order.
 TEST(ArgExtremum, FloatsWantAscendingPlacesAlone) {
   EXPECT_FALSE(found_in("f32", left_or_nan("g", "f32"), true));
   EXPECT_FALSE(found_in("f32", left_or_nan("g", "f32"), false, false));
-  EXPECT_TRUE(found_in("i32", left_or_nan("g", "i32"), true, false));
+  EXPECT_FALSE(found_in("f32", left_or_nan("g", "f32"), false, true, 7)) << "the first place is 7";
+  EXPECT_TRUE(found_in("f32", left_or_nan("g", "f32"), false, true, -1));
+  EXPECT_TRUE(found_in("i32", left_or_nan("g", "i32"), true, false, 7));
 }
 
 TEST(ArgExtremum, OtherRegionsAreNone) {

@@ -88,6 +88,35 @@ func.func @main(%x: tensor<3x1001xf32>) -> tensor<3xf32> {
   }
 }
 
+// argmax, of which the place alone is a result.
+TEST(TwoStages, PlacesOfExtremes) {
+  const char* const text = R"(
+func.func @main(%x: tensor<3x1001xf32>) -> tensor<3xi32> {
+  %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %none = stablehlo.constant dense<0> : tensor<i32>
+  %y = stablehlo.negate %x : tensor<3x1001xf32>
+  %i = stablehlo.iota dim = 1 : tensor<3x1001xi32>
+  %r:2 = stablehlo.reduce(%y init: %low), (%i init: %none) across dimensions = [1] : (tensor<3x1001xf32>, tensor<3x1001xi32>, tensor<f32>, tensor<i32>) -> (tensor<3xf32>, tensor<3xi32>)
+   reducer(%a: tensor<f32>, %c: tensor<f32>) (%p: tensor<i32>, %q: tensor<i32>) {
+    %g = stablehlo.compare GT, %a, %c : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %n = stablehlo.compare NE, %a, %a : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %t = stablehlo.or %g, %n : tensor<i1>
+    %e = stablehlo.compare EQ, %a, %c : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %l = stablehlo.compare LT, %p, %q : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %b = stablehlo.and %e, %l : tensor<i1>
+    %o = stablehlo.or %t, %b : tensor<i1>
+    %v = stablehlo.select %t, %a, %c : tensor<i1>, tensor<f32>
+    %w = stablehlo.select %o, %p, %q : tensor<i1>, tensor<i32>
+    stablehlo.return %v, %w : tensor<f32>, tensor<i32>
+  }
+  return %r#1 : tensor<3xi32>
+})";
+  for (const int64_t parts : {2, 13}) {
+    expect_schedule(text, {{"two-stage", 1}, {"parts", parts}}, {"fusion_parts", "fusion_total"},
+                    kRunsOfChoices);
+  }
+}
+
 // Returns the last element: swapping the sides, or another order, would give a different one.
 TEST(TwoStages, OrderIsKept) {
   expect_schedule(R"(

@@ -35,17 +35,16 @@ int64_t even_parts(int64_t extent, int64_t most) {
   return 1;
 }
 
-// The reduce whose results are those of the fusion, or null.
+// The reduce that the fusion's results are of, or null.
 const Instruction* root_of(const FusedOp& fused) {
   const Instruction* root = fused.results.empty() ? nullptr : fused.results[0].def;
   if (std::ranges::find(fused.inner, root) == fused.inner.end()) return nullptr;
   // Another reduction would be computed again for each leaf or part.
   if (root->code() != OpCode::kReduce || fused.combines(root)) return nullptr;
   if (!combines_accumulators(root->region(0))) return nullptr;
-  for (uint32_t r = 0; r < fused.results.size(); ++r) {
-    if (fused.results[r] != Value{const_cast<Instruction*>(root), r}) return nullptr;
-  }
-  return fused.results.size() == root->result_count() ? root : nullptr;
+  const bool all_of_root =
+      std::ranges::all_of(fused.results, [&](Value each) { return each.def == root; });
+  return all_of_root ? root : nullptr;
 }
 
 Elements leaf_at(const ReductionEmitter& r, const Values& kept, ValueId leaf) {
@@ -98,7 +97,8 @@ void first_stage(KernelMaker& maker, const Instruction& reduce, const Parts& par
   for (size_t k = 0; k < r.count; ++k) maker.e().store(sums[k], found[k], index);
 }
 
-void second_stage(KernelMaker& maker, const Instruction& reduce, const Parts& parts) {
+void second_stage(KernelMaker& maker, const FusedOp& fused, const Instruction& reduce,
+                  const Parts& parts) {
   kernel::Builder& b = maker.b();
   ElementEmitter& e = maker.e();
   const ReductionEmitter r(e, reduce);
@@ -107,8 +107,8 @@ void second_stage(KernelMaker& maker, const Instruction& reduce, const Parts& pa
   std::vector<MemoryId> results;
   for (uint32_t k = 0; k < r.count; ++k) {
     found.push_back(maker.temporary(k, kernel::Access::kIn));
-    results.push_back(maker.result(k));
   }
+  for (uint32_t i = 0; i < fused.results.size(); ++i) results.push_back(maker.result(i));
   const Values kept = b.grid(reduce.result_type().dims());
   auto reduction = over_lanes(r, {parts.count + parts.rest()}, ElementEmitter::flat(r.inits()));
   reduction.leaf = [&](const Values& at) {
@@ -129,7 +129,9 @@ void second_stage(KernelMaker& maker, const Instruction& reduce, const Parts& pa
         }));
   };
   const Elements sums = r.rounded(ElementEmitter::unflat(b.reduce(reduction), r.types));
-  for (size_t k = 0; k < r.count; ++k) e.store(sums[k], results[k], kept);
+  for (size_t i = 0; i < results.size(); ++i) {
+    e.store(sums[fused.results[i].index], results[i], kept);
+  }
 }
 
 constexpr TuningParameterInfo kTwoStageParameters[] = {
@@ -169,7 +171,7 @@ Taken emit_two_stage(LoweredOp& lowered, const FusedOp& fused, TuningParameters&
   TENON_TRY(add_kernel(lowered, fused.op, "_parts",
                        [&](KernelMaker& maker) { first_stage(maker, *reduce, parts); }));
   TENON_TRY(add_kernel(lowered, fused.op, "_total",
-                       [&](KernelMaker& maker) { second_stage(maker, *reduce, parts); }));
+                       [&](KernelMaker& maker) { second_stage(maker, fused, *reduce, parts); }));
   return true;
 }
 

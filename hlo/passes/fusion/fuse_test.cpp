@@ -218,7 +218,7 @@ TEST(FusedConcatenations, ComputeNoElementTwice) {
   EXPECT_EQ(ops_of_slices(4000), 2U) << "they overlap";
 }
 
-// What reads a reshape of an array in memory reads a view of it: it has no index to divide.
+// A fusion reads a view of an array in memory in place of its reshape: no index is divided.
 TEST(FusedReductions, ReadViewsOfArraysInMemory) {
   auto module = import_module(R"(func.func @main(%x: tensor<64x32xf32>) -> tensor<f32> {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
