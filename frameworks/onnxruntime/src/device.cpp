@@ -62,6 +62,13 @@ std::shared_ptr<const ProviderDevice> ProviderDevice::open(const ProviderOptions
   version.client = created.client;
   device->plugin_->call(&PJRT_Api::PJRT_Client_PlatformVersion, version);
   device->version_.assign(version.platform_version, version.platform_version_size);
+  auto attributes = sized<PJRT_DeviceDescription_Attributes_Args>();
+  attributes.device_description = description.device_description;
+  device->plugin_->call(&PJRT_Api::PJRT_DeviceDescription_Attributes, attributes);
+  for (const PJRT_NamedValue& each : std::span(attributes.attributes, attributes.num_attributes)) {
+    if (std::string_view(each.name, each.name_size) != "host_visible") continue;
+    device->has_own_memory_ = std::string_view(each.string_value, each.value_size) == "no";
+  }
   known = device;
   return device;
 }
@@ -92,10 +99,7 @@ OwnedEvent ProviderDevice::get(PJRT_Buffer* buffer, void* data, size_t size) con
   on_cpu.buffer = buffer;
   plugin_->call(&PJRT_Api::PJRT_Buffer_IsOnCpu, on_cpu);
   if (on_cpu.is_on_cpu) {
-    auto ready = sized<PJRT_Buffer_ReadyEvent_Args>();
-    ready.buffer = buffer;
-    plugin_->call(&PJRT_Api::PJRT_Buffer_ReadyEvent, ready);
-    plugin_->await(ready.event);
+    await(buffer);
     auto pointer = sized<PJRT_Buffer_UnsafePointer_Args>();
     pointer.buffer = buffer;
     plugin_->call(&PJRT_Api::PJRT_Buffer_UnsafePointer, pointer);
@@ -108,6 +112,23 @@ OwnedEvent ProviderDevice::get(PJRT_Buffer* buffer, void* data, size_t size) con
   copy.dst_size = size;
   plugin_->call(&PJRT_Api::PJRT_Buffer_ToHostBuffer, copy);
   return {plugin_.get(), copy.event};
+}
+
+OwnedBuffer ProviderDevice::bitcast(PJRT_Buffer* buffer, ElementType type, const Dims& dims) const {
+  auto args = sized<PJRT_Buffer_Bitcast_Args>();
+  args.buffer = buffer;
+  args.element_type = pjrt::buffer_type_of(type);
+  args.dims = dims.data();
+  args.num_dims = dims.size();
+  plugin_->call(&PJRT_Api::PJRT_Buffer_Bitcast, args);
+  return {plugin_.get(), args.out_buffer};
+}
+
+void ProviderDevice::await(PJRT_Buffer* buffer) const {
+  auto ready = sized<PJRT_Buffer_ReadyEvent_Args>();
+  ready.buffer = buffer;
+  plugin_->call(&PJRT_Api::PJRT_Buffer_ReadyEvent, ready);
+  plugin_->await(ready.event);
 }
 
 std::string ProviderDevice::compile_options(const ProviderOptions& options) const {

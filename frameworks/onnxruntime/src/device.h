@@ -73,6 +73,8 @@ class ProviderDevice {
   PJRT_Device* handle() const { return device_; }
   /// The plug-in's version with its device: programs compiled for another are not taken.
   const std::string& version() const { return version_; }
+  /// Whether the host sees no arrays of the device, so that they are copied.
+  bool has_own_memory() const { return has_own_memory_; }
 
   /// Puts an array on the device. `done`, if given, gets the event after which the host's memory is
   /// not needed any more; without it, the call waits for that.
@@ -80,6 +82,10 @@ class ProviderDevice {
   /// Copies the contents of a buffer to the host: in this call, where the host sees the device's
   /// memory, else until the event that it returns.
   OwnedEvent get(PJRT_Buffer* buffer, void* data, size_t size) const;
+  /// The same bytes as an array of another type and other sizes, copied by the device.
+  OwnedBuffer bitcast(PJRT_Buffer* buffer, ElementType type, const Dims& dims) const;
+  /// Waits for the contents of a buffer. Throws PluginError for the error of what makes them.
+  void await(PJRT_Buffer* buffer) const;
   /// Throws PluginError for an error in the program.
   OwnedExecutable compile(std::string_view program, const std::string& options) const;
   OwnedExecutable load(std::string_view serialized, const std::string& options) const;
@@ -95,6 +101,7 @@ class ProviderDevice {
   PJRT_Device* device_ = nullptr;
   int id_ = 0;
   std::string version_;
+  bool has_own_memory_ = false;
 };
 
 }  // namespace tenon::ort

@@ -18,25 +18,27 @@ void append(std::string& key, const void* data, size_t size) {
   key.append(static_cast<const char*>(data), size);
 }
 
+void append_value(std::string& key, const GroupInput& input) {
+  const std::span<const std::byte> bytes = input.bytes();
+  append(key, bytes.data(), bytes.size());
+}
+
 // The sizes of a call's inputs as a key.
-std::string key_of(const std::vector<TensorView>& inputs) {
+std::string key_of(const std::vector<GroupInput>& inputs) {
   std::string key;
-  for (const TensorView& each : inputs) {
-    const auto rank = static_cast<int64_t>(each.dims.size());
+  for (const GroupInput& each : inputs) {
+    const Dims& dims = each.view.dims;
+    const auto rank = static_cast<int64_t>(dims.size());
     append(key, &rank, sizeof(rank));
-    append(key, each.dims.data(), each.dims.size() * sizeof(int64_t));
+    append(key, dims.data(), dims.size() * sizeof(int64_t));
   }
   return key;
 }
 
-size_t bytes_of(const TensorView& view) {
-  return static_cast<size_t>(element_count(view.dims)) * storage_bytes(view.type);
-}
-
-std::string shapes_text(const std::vector<TensorView>& inputs) {
+std::string shapes_text(const std::vector<GroupInput>& inputs) {
   std::string text;
-  for (const TensorView& each : inputs) {
-    text += (text.empty() ? "" : ", ") + Shape(each.type, each.dims).to_string();
+  for (const GroupInput& each : inputs) {
+    text += (text.empty() ? "" : ", ") + Shape(each.view.type, each.view.dims).to_string();
   }
   return text;
 }
@@ -61,14 +63,26 @@ bool is_file_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) !
 
 }  // namespace
 
+std::span<const std::byte> GroupInput::bytes() const {
+  const size_t size = tensor_bytes(view.type, view.dims);
+  if (memory == nullptr) return {static_cast<const std::byte*>(view.data), size};
+  if (value.empty() && size > 0) {
+    value.resize(size);
+    memory->read(view.data, value.data(), size);
+  }
+  return value;
+}
+
 CompiledGroup::CompiledGroup(const GraphReader& reader, const OrtGraph* graph, std::string name,
                              const std::set<std::string>& needed_constants,
                              const ProviderOptions& options, int64_t& prepared_left,
-                             std::shared_ptr<const ProviderDevice> device, const OrtLogger* logger)
+                             std::shared_ptr<const ProviderDevice> device,
+                             std::shared_ptr<DeviceAddresses> memory, const OrtLogger* logger)
     : reader_(reader),
       name_(std::move(name)),
       options_(options),
       device_(std::move(device)),
+      memory_(std::move(memory)),
       logger_(logger),
       compile_options_(device_->compile_options(options)) {
   read_graph(reader, graph, needed_constants, prepared_left);
@@ -134,7 +148,7 @@ void CompiledGroup::compile_static() {
   for (size_t i = 0; i < input_count_; ++i) {
     const hlo::OnnxValueInfo& info = model_.graph.inputs[i];
     if (!has_known_sizes(info)) return;
-    inputs.push_back({info.type->element_type(), info.type->dims(), nullptr});
+    inputs.push_back({{info.type->element_type(), info.type->dims(), nullptr}, nullptr, {}});
   }
   try {
     program_for(inputs);
@@ -158,8 +172,10 @@ CompiledGroup::Inputs CompiledGroup::inputs_of(OrtKernelContext* context) const 
     const OrtValue* value = nullptr;
     reader_.runtime().call<KernelContextGetInput>(constant_context, i, &value);
     if (value == nullptr) throw OrtFailure{invalid_argument("input {} of a group has no value", i)};
-    inputs.push_back(reader_.tensor(value));
-    if (inputs.back().type != model_.graph.inputs[i].element_type) {
+    const TensorView view = reader_.tensor(value);
+    const bool on_device = memory_ != nullptr && memory_->contains(view.data);
+    inputs.push_back({view, on_device ? memory_.get() : nullptr, {}});
+    if (view.type != model_.graph.inputs[i].element_type) {
       throw OrtFailure{invalid_argument("input '{}' has another element type than in the model",
                                         model_.graph.inputs[i].name)};
     }
@@ -176,11 +192,16 @@ void CompiledGroup::run(OrtKernelContext* context) {
 
 std::shared_ptr<const GroupProgram> CompiledGroup::find(const std::string& shapes,
                                                         const Inputs& inputs) {
-  const std::lock_guard lock(mutex_);
-  const auto used = used_values_.find(shapes);
-  if (used == used_values_.end()) return nullptr;
+  std::vector<size_t> used;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = used_values_.find(shapes);
+    if (known == used_values_.end()) return nullptr;
+    used = known->second;
+  }
   std::string key = shapes;
-  for (const size_t i : used->second) append(key, inputs[i].data, bytes_of(inputs[i]));
+  for (const size_t i : used) append_value(key, inputs[i]);
+  const std::lock_guard lock(mutex_);
   const auto found = by_key_.find(key);
   if (found == by_key_.end()) return nullptr;
   programs_.splice(programs_.begin(), programs_, found->second);
@@ -209,7 +230,7 @@ std::shared_ptr<const GroupProgram> CompiledGroup::program_for(const Inputs& inp
   std::ranges::sort(all_used);
   program->shapes = shapes;
   program->key = shapes;
-  for (const size_t i : all_used) append(program->key, inputs[i].data, bytes_of(inputs[i]));
+  for (const size_t i : all_used) append_value(program->key, inputs[i]);
   programs_.push_front(program);
   by_key_[program->key] = programs_.begin();
   while (programs_.size() > static_cast<size_t>(options_.cache_size)) {
@@ -225,15 +246,14 @@ std::shared_ptr<const GroupProgram> CompiledGroup::program_for(const Inputs& inp
 
 hlo::OnnxImport CompiledGroup::import_for(const Inputs& inputs) const {
   hlo::OnnxKnowledge known;
-  for (size_t i = 0; i < inputs.size(); ++i) known.shapes[i] = inputs[i].dims;
+  for (size_t i = 0; i < inputs.size(); ++i) known.shapes[i] = inputs[i].view.dims;
   auto imported = hlo::import_onnx(model_, known);
   if (imported || !options_.shape_values) return value_or_throw(std::move(imported));
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].data == nullptr || element_count(inputs[i].dims) > kMostShapeValues) continue;
-    const Shape shape(inputs[i].type, inputs[i].dims);
-    known.values.emplace(
-        i, value_or_throw(Literal::from_bytes(
-               shape, {static_cast<const std::byte*>(inputs[i].data), bytes_of(inputs[i])})));
+    const TensorView& view = inputs[i].view;
+    if (view.data == nullptr || element_count(view.dims) > kMostShapeValues) continue;
+    const Shape shape(view.type, view.dims);
+    known.values.emplace(i, value_or_throw(Literal::from_bytes(shape, inputs[i].bytes())));
   }
   return value_or_throw(hlo::import_onnx(model_, known));
 }
@@ -311,17 +331,67 @@ OwnedExecutable CompiledGroup::compiled_text(const std::string& text) {
   return executable;
 }
 
+// ONNX Runtime says where each result goes: the device's memory keeps it without a copy.
+void CompiledGroup::give(const GroupProgram& program, std::vector<OwnedBuffer>& results,
+                         OrtKernelContext* context) {
+  // ONNX Runtime may refuse an output, and then frees the others: no copy has begun.
+  std::vector<void*> outputs(results.size());
+  for (size_t i = 0; i < results.size(); ++i) {
+    const Dims& dims = program.results[i].shape().dims();
+    OrtValue* value = nullptr;
+    reader_.runtime().call<KernelContextGetOutput>(context, i, dims.data(), dims.size(), &value);
+    reader_.runtime().call<GetTensorMutableData>(value, &outputs[i]);
+  }
+  // All copies begin before the first that is not done at once is awaited.
+  std::vector<OwnedEvent> copies(results.size());
+  std::exception_ptr failed;
+  const auto attempt = [&](const auto& step) {
+    try {
+      step();
+    } catch (const client::PluginError&) {
+      if (!failed) failed = std::current_exception();
+    }
+  };
+  const auto stays = [&](size_t i) { return memory_ != nullptr && memory_->contains(outputs[i]); };
+  for (size_t i = 0; i < results.size() && !failed; ++i) {
+    const Shape& shape = program.results[i].shape();
+    if (shape.element_count() == 0 || stays(i)) continue;
+    const auto size = static_cast<size_t>(shape.byte_size());
+    attempt([&] { copies[i] = device_->get(results[i].get(), outputs[i], size); });
+    ++counts_.fetched;
+  }
+  for (size_t i = 0; i < results.size(); ++i) {
+    const Shape& shape = program.results[i].shape();
+    attempt([&] {
+      device_->plugin().await(copies[i].release());
+      if (shape.element_count() == 0 || !stays(i)) return;
+      device_->await(results[i].get());
+      memory_->put(outputs[i], make_device_array(device_, shape.element_type(), shape.dims(),
+                                                 std::move(results[i])));
+    });
+  }
+  if (failed) std::rethrow_exception(failed);
+}
+
 void CompiledGroup::execute(const GroupProgram& program, const Inputs& inputs,
-                            OrtKernelContext* context) const {
+                            OrtKernelContext* context) {
   const client::Plugin& plugin = device_->plugin();
   // The memory of the call is not touched after it, also where it fails: buffers end first.
   std::vector<OwnedEvent> reads(inputs.size());
   std::vector<OwnedBuffer> sent, results;
+  std::vector<DeviceArrayPtr> held;
   std::vector<PJRT_Buffer*> arguments, made(program.results.size());
   const auto run = [&] {
     for (size_t i = 0; i < inputs.size(); ++i) {
-      sent.push_back(device_->put({inputs[i].data, inputs[i].type, inputs[i].dims}, &reads[i]));
+      const TensorView& view = inputs[i].view;
+      if (inputs[i].memory != nullptr) {
+        held.push_back(inputs[i].memory->array_at(view.data, view.type, view.dims, device_));
+        arguments.push_back(held.back()->buffer.get());
+        continue;
+      }
+      sent.push_back(device_->put({view.data, view.type, view.dims}, &reads[i]));
       arguments.push_back(sent.back().get());
+      ++counts_.sent;
     }
     for (const OwnedBuffer& each : weights_) arguments.push_back(each.get());
     auto options = sized<PJRT_ExecuteOptions>();
@@ -336,35 +406,7 @@ void CompiledGroup::execute(const GroupProgram& program, const Inputs& inputs,
     args.output_lists = &result_list;
     plugin.call(&PJRT_Api::PJRT_LoadedExecutable_Execute, args);
     for (PJRT_Buffer* each : made) results.emplace_back(&plugin, each);
-    // ONNX Runtime may refuse an output, and then frees the others: no copy has begun.
-    std::vector<void*> outputs(made.size());
-    for (size_t i = 0; i < made.size(); ++i) {
-      const Dims& dims = program.results[i].shape().dims();
-      OrtValue* value = nullptr;
-      reader_.runtime().call<KernelContextGetOutput>(context, i, dims.data(), dims.size(), &value);
-      reader_.runtime().call<GetTensorMutableData>(value, &outputs[i]);
-    }
-    // All copies begin before the first that is not done at once is awaited.
-    std::vector<OwnedEvent> copies;
-    std::exception_ptr failed;
-    for (size_t i = 0; i < made.size(); ++i) {
-      const Shape& shape = program.results[i].shape();
-      if (shape.element_count() == 0) continue;
-      try {
-        copies.push_back(device_->get(made[i], outputs[i], static_cast<size_t>(shape.byte_size())));
-      } catch (const client::PluginError&) {
-        failed = std::current_exception();
-        break;
-      }
-    }
-    for (OwnedEvent& each : copies) {
-      try {
-        plugin.await(each.release());
-      } catch (const client::PluginError&) {
-        if (!failed) failed = std::current_exception();
-      }
-    }
-    if (failed) std::rethrow_exception(failed);
+    give(program, results, context);
   };
   const auto end = [&] {
     results.clear();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "frameworks/onnxruntime/src/device.h"
+#include "frameworks/onnxruntime/src/device_addresses.h"
 #include "frameworks/onnxruntime/src/graph_reader.h"
 #include "hlo/onnx/importer.h"
 
@@ -26,6 +27,18 @@ struct GroupCounts {
   std::atomic<int64_t> loaded = 0;  ///< From the cache's folder.
   std::atomic<int64_t> hits = 0;
   std::atomic<int64_t> dropped = 0;
+  std::atomic<int64_t> sent = 0;     ///< Inputs that came in the host's memory.
+  std::atomic<int64_t> fetched = 0;  ///< Results that were copied to the host's memory.
+};
+
+/// An input of a call, in the host's memory or in the device's.
+struct GroupInput {
+  TensorView view;
+  DeviceAddresses* memory = nullptr;     ///< Null: the host's.
+  mutable std::vector<std::byte> value;  ///< As `bytes` copied it from the device.
+
+  /// The value, which is brought to the host once.
+  std::span<const std::byte> bytes() const;
 };
 
 /// A program for one set of sizes.
@@ -45,7 +58,7 @@ class CompiledGroup {
   CompiledGroup(const GraphReader& reader, const OrtGraph* graph, std::string name,
                 const std::set<std::string>& needed_constants, const ProviderOptions& options,
                 int64_t& prepared_left, std::shared_ptr<const ProviderDevice> device,
-                const OrtLogger* logger);
+                std::shared_ptr<DeviceAddresses> memory, const OrtLogger* logger);
   CompiledGroup(const CompiledGroup&) = delete;
   CompiledGroup& operator=(const CompiledGroup&) = delete;
 
@@ -56,7 +69,7 @@ class CompiledGroup {
   const GroupCounts& counts() const { return counts_; }
 
  private:
-  using Inputs = std::vector<TensorView>;
+  using Inputs = std::vector<GroupInput>;
 
   void read_graph(const GraphReader& reader, const OrtGraph* graph,
                   const std::set<std::string>& needed_constants, int64_t& prepared_left);
@@ -67,12 +80,15 @@ class CompiledGroup {
   std::shared_ptr<GroupProgram> make(const Inputs& inputs, std::vector<size_t>& used_values);
   hlo::OnnxImport import_for(const Inputs& inputs) const;
   OwnedExecutable compiled_text(const std::string& text);
-  void execute(const GroupProgram& program, const Inputs& inputs, OrtKernelContext* context) const;
+  void give(const GroupProgram& program, std::vector<OwnedBuffer>& results,
+            OrtKernelContext* context);
+  void execute(const GroupProgram& program, const Inputs& inputs, OrtKernelContext* context);
 
   GraphReader reader_;
   std::string name_;
   ProviderOptions options_;
   std::shared_ptr<const ProviderDevice> device_;
+  std::shared_ptr<DeviceAddresses> memory_;
   const OrtLogger* logger_;
   std::string compile_options_;
   hlo::OnnxModel model_;

@@ -113,6 +113,11 @@ std::string environment_or(const char* name, std::string otherwise) {
 
 ProviderName provider_name_of(std::string_view registered, const std::string& folder) {
   constexpr std::string_view kTenon = "tenon", kProvider = "ExecutionProvider";
+  const size_t equals = registered.find('=');
+  if (equals != std::string_view::npos) {
+    return {provider_name_of(registered.substr(0, equals), folder).provider,
+            std::string(registered.substr(equals + 1))};
+  }
   std::string_view word = registered;
   if (word.size() > kProvider.size() && word.ends_with(kProvider)) {
     word.remove_suffix(kProvider.size());

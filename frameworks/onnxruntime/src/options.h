@@ -35,7 +35,8 @@ struct ProviderName {
 };
 
 /// `tenon` is the default device; `tenon-gpu-sim` and `TenonGpu` are devices by their names; any
-/// other name is that of a maker's device, whose plug-in may lie in `folder`.
+/// other name is that of a maker's device, whose plug-in may lie in `folder`. `acme=./libnpu.so` is
+/// a name and its device.
 ProviderName provider_name_of(std::string_view registered, const std::string& folder);
 
 /// Options from the entries of a session whose keys begin with `ep.`, the provider's name in small

@@ -28,8 +28,7 @@ struct OrtEpGraphSupportInfo;
 struct OrtNodeComputeContext;
 struct OrtMemoryInfo;
 struct OrtMemoryDevice;
-struct OrtAllocator;
-struct OrtDataTransferImpl;
+struct OrtSyncStream;
 struct OrtSyncStreamImpl;
 struct OrtRunOptions;
 struct OrtKernelRegistry;
@@ -46,6 +45,9 @@ enum OrtErrorCode : int {
 };
 enum OrtLoggingLevel : int { kOrtVerbose = 0, kOrtInfo = 1, kOrtWarning = 2 };
 enum OrtHardwareDeviceType : int { kOrtCpu = 0 };
+enum OrtMemoryInfoDeviceType : int { kOrtCpuMemory = 0, kOrtGpuMemory = 1 };
+enum OrtDeviceMemoryType : int { kOrtDefaultMemory = 0 };
+enum OrtAllocatorType : int { kOrtDeviceAllocator = 0 };
 /// Types of attributes.
 enum OrtOpAttrType : int {
   kOrtInt = 1,
@@ -94,6 +96,7 @@ using KernelContextGetInput =
 using KernelContextGetOutput =
     ApiSlot<91, OrtStatus*(OrtKernelContext*, size_t, const int64_t*, size_t, OrtValue**)>;
 using ReleaseStatus = ApiSlot<93, void(OrtStatus*)>;
+using ReleaseMemoryInfo = ApiSlot<94, void(OrtMemoryInfo*)>;
 using ReleaseTensorTypeAndShapeInfo = ApiSlot<99, void(OrtTensorTypeAndShapeInfo*)>;
 using ReleaseValue = ApiSlot<96, void(OrtValue*)>;
 using LoggerLogMessage = ApiSlot<247, OrtStatus*(const OrtLogger*, OrtLoggingLevel, const char*,
@@ -108,6 +111,9 @@ using GetKeyValuePairs =
 using ReleaseKeyValuePairs = ApiSlot<300, void(OrtKeyValuePairs*)>;
 using HardwareDeviceType = ApiSlot<307, OrtHardwareDeviceType(const OrtHardwareDevice*)>;
 using GetEpApi = ApiSlot<317, const OrtEpApi*()>;
+using CreateMemoryInfoV2 =
+    ApiSlot<320, OrtStatus*(const char*, OrtMemoryInfoDeviceType, uint32_t, int32_t,
+                            OrtDeviceMemoryType, size_t, OrtAllocatorType, OrtMemoryInfo**)>;
 using ValueInfoGetInitializerValue =
     ApiSlot<326, OrtStatus*(const OrtValueInfo*, const OrtValue**)>;
 using ValueInfoIsConstantInitializer = ApiSlot<331, OrtStatus*(const OrtValueInfo*, bool*)>;
@@ -160,11 +166,36 @@ using CreateEpDevice =
 using AddNodesToFuse = EpSlot<2, OrtStatus*(OrtEpGraphSupportInfo*, const OrtNode* const*, size_t,
                                             const OrtNodeFusionOptions*)>;
 using NodeComputeContextNodeName = EpSlot<4, const char*(const OrtNodeComputeContext*)>;
+using EpDeviceAddAllocatorInfo = EpSlot<5, OrtStatus*(OrtEpDevice*, const OrtMemoryInfo*)>;
+using MemoryInfoGetMemoryDevice = EpSlot<6, const OrtMemoryDevice*(const OrtMemoryInfo*)>;
+using MemoryDeviceAreEqual = EpSlot<8, bool(const OrtMemoryDevice*, const OrtMemoryDevice*)>;
+using MemoryDeviceGetDeviceType = EpSlot<9, OrtMemoryInfoDeviceType(const OrtMemoryDevice*)>;
 
 /// The way to the tables, which the library gets.
 struct OrtApiBase {
   const OrtApi* (*GetApi)(uint32_t version);
   const char* (*GetVersionString)();
+};
+
+/// Memory of a device: addresses, which the host does not read.
+struct OrtAllocator {
+  uint32_t version = kOrtApiVersion;
+  void* (*Alloc)(OrtAllocator*, size_t) = nullptr;
+  void (*Free)(OrtAllocator*, void*) = nullptr;
+  const OrtMemoryInfo* (*Info)(const OrtAllocator*) = nullptr;
+  void* (*Reserve)(OrtAllocator*, size_t) = nullptr;
+  // Absent functions: GetStats, AllocOnStream, and one of a later version.
+  void* absent[3] = {};
+};
+
+/// Copies tensors between a device and the host.
+struct OrtDataTransferImpl {
+  uint32_t ort_version_supported = kOrtApiVersion;
+  void (*Release)(OrtDataTransferImpl*) = nullptr;
+  bool (*CanCopy)(const OrtDataTransferImpl*, const OrtMemoryDevice*,
+                  const OrtMemoryDevice*) = nullptr;
+  OrtStatus* (*CopyTensors)(OrtDataTransferImpl*, const OrtValue**, OrtValue**, OrtSyncStream**,
+                            size_t) = nullptr;
 };
 
 /// Runs a fused group. Each of these structs begins an object of the provider.
@@ -215,5 +246,7 @@ static_assert(offsetof(OrtEpFactory, GetVersion) == 7 * sizeof(void*));
 static_assert(offsetof(OrtEpFactory, CreateAllocator) == 9 * sizeof(void*));
 static_assert(offsetof(OrtEpFactory, IsStreamAware) == 12 * sizeof(void*));
 static_assert(offsetof(OrtNodeComputeInfo, ReleaseState) == 3 * sizeof(void*));
+static_assert(offsetof(OrtAllocator, Reserve) == 4 * sizeof(void*));
+static_assert(offsetof(OrtDataTransferImpl, CopyTensors) == 3 * sizeof(void*));
 
 }  // namespace tenon::ort

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <charconv>
 #include <filesystem>
 
 #include "core/base/file.h"
@@ -50,6 +51,17 @@ std::string folder_of_this_library() {
   return file.has_parent_path() ? file.parent_path().string() : ".";
 }
 
+// Whether ONNX Runtime has copies between nodes of a provider and its own: since release 1.24.
+bool copies_memory_of_providers(std::string_view version) {
+  constexpr int kFirstMinor = 24;
+  int major = 0, minor = 0;
+  const char* const end = version.data() + version.size();
+  const auto [at, error] = std::from_chars(version.data(), end, major);
+  if (error != std::errc() || at == end || *at != '.') return false;
+  if (std::from_chars(at + 1, end, minor).ec != std::errc()) return false;
+  return major > 1 || (major == 1 && minor >= kFirstMinor);
+}
+
 OrtStatus* supported_devices(OrtEpFactory* self, const OrtHardwareDevice* const* devices,
                              size_t count, OrtEpDevice** made, size_t most, size_t* made_count) {
   auto* const factory = static_cast<ProviderFactory*>(self);
@@ -62,6 +74,9 @@ OrtStatus* supported_devices(OrtEpFactory* self, const OrtHardwareDevice* const*
           static_cast<void*>(self), devices[i], static_cast<const OrtKeyValuePairs*>(nullptr),
           static_cast<const OrtKeyValuePairs*>(nullptr), &made[0]);
       *made_count = 1;
+      if (factory->memory() != nullptr) {
+        factory->runtime().call<EpDeviceAddAllocatorInfo>(made[0], factory->memory()->info());
+      }
     });
   }
   return nullptr;
@@ -97,7 +112,8 @@ OrtStatus* create_provider(OrtEpFactory* self, const OrtHardwareDevice* const*,
 
 }  // namespace
 
-ProviderFactory::ProviderFactory(const OrtRuntime& runtime, ProviderName name, std::string folder)
+ProviderFactory::ProviderFactory(const OrtRuntime& runtime, ProviderName name, std::string folder,
+                                 bool takes_memory)
     : runtime_(runtime), name_(std::move(name)), folder_(std::move(folder)) {
   GetName = [](const OrtEpFactory* self) {
     return static_cast<const ProviderFactory*>(self)->name().provider.c_str();
@@ -110,18 +126,45 @@ ProviderFactory::ProviderFactory(const OrtRuntime& runtime, ProviderName name, s
   ReleaseEp = [](OrtEpFactory*, OrtEp* provider) {
     delete static_cast<SessionProvider*>(provider);
   };
-  // Arrays of groups lie in ONNX Runtime's own memory of the host.
-  CreateAllocator = [](OrtEpFactory*, const OrtMemoryInfo*, const OrtKeyValuePairs*,
+  CreateAllocator = [](OrtEpFactory* self, const OrtMemoryInfo*, const OrtKeyValuePairs*,
                        OrtAllocator** allocator) -> OrtStatus* {
+    auto* const factory = static_cast<ProviderFactory*>(self);
+    const ProviderMemory* const memory = factory->memory();
     *allocator = nullptr;
-    return nullptr;
+    return factory->runtime().guarded([&] {
+      if (memory != nullptr) *allocator = memory->make_allocator();
+    });
   };
-  ReleaseAllocator = [](OrtEpFactory*, OrtAllocator*) {};
-  CreateDataTransfer = [](OrtEpFactory*, OrtDataTransferImpl** transfer) -> OrtStatus* {
+  ReleaseAllocator = [](OrtEpFactory*, OrtAllocator* allocator) {
+    ProviderMemory::end_allocator(allocator);
+  };
+  CreateDataTransfer = [](OrtEpFactory* self, OrtDataTransferImpl** transfer) -> OrtStatus* {
+    auto* const factory = static_cast<ProviderFactory*>(self);
+    const ProviderMemory* const memory = factory->memory();
     *transfer = nullptr;
-    return nullptr;
+    return factory->runtime().guarded([&] {
+      if (memory != nullptr) *transfer = memory->make_transfer();
+    });
   };
   IsStreamAware = [](const OrtEpFactory*) { return false; };
+  if (takes_memory) open_memory();
+}
+
+// ONNX Runtime wants to know the memory before there is a session, so the device is opened for a
+// moment. One that cannot be opened is an error of sessions, which may name another.
+void ProviderFactory::open_memory() {
+  ProviderOptions options;
+  options.device = name_.device;
+  auto open = [options, library = default_library()] {
+    return ProviderDevice::open(options, library);
+  };
+  try {
+    if (open()->has_own_memory()) {
+      memory_ = std::make_unique<const ProviderMemory>(runtime_, std::move(open));
+    }
+  } catch (const client::PluginError&) {
+  } catch (const OrtFailure&) {
+  }
 }
 
 std::string ProviderFactory::default_library() const {
@@ -134,6 +177,10 @@ SessionProvider::SessionProvider(const ProviderFactory& factory, ProviderOptions
       options_(std::move(options)),
       logger_(logger),
       device_(ProviderDevice::open(options_, factory.default_library())) {
+  if (const ProviderMemory* const memory = factory.memory()) {
+    memory_ = memory->memory();
+    memory_->set_device(device_);
+  }
   GetName = [](const OrtEp* self) {
     return static_cast<const SessionProvider*>(self)->factory_.name().provider.c_str();
   };
@@ -200,7 +247,7 @@ void SessionProvider::compile(const OrtGraph* graph, const OrtNode* fused_node,
   const GraphReader reader(runtime());
   auto group = std::make_shared<CompiledGroup>(
       reader, graph, runtime().text<NodeGetName>(fused_node), needed_constants_, options_,
-      prepared_left_, device_, logger_);
+      prepared_left_, device_, memory_, logger_);
   groups_.push_back(group);
   *info = new GroupRunner(runtime(), std::move(group));
 }
@@ -218,10 +265,10 @@ void SessionProvider::write_report() const {
     text += fmt::format(
         "{}\n  {{\"name\": {}, \"nodes\": {}, \"prepared\": {}, \"runs\": {}, \"compiled\": {}, "
         "\"loaded\": {}, "
-        "\"hits\": {}, \"dropped\": {}}}",
+        "\"hits\": {}, \"dropped\": {}, \"sent\": {}, \"fetched\": {}}}",
         group == groups_.front() ? "" : ",", json_text(group->name()), counts.nodes,
         counts.prepared, counts.runs.load(), counts.compiled.load(), counts.loaded.load(),
-        counts.hits.load(), counts.dropped.load());
+        counts.hits.load(), counts.dropped.load(), counts.sent.load(), counts.fetched.load());
   }
   text += "]}\n";
   const Status written = write_file(options_.report_file, text);
@@ -245,7 +292,8 @@ extern "C" OrtStatus* CreateEpFactories(const char* registered_name,
     if (most < 1) throw OrtFailure{tenon::invalid_argument("there is no room for a factory")};
     std::string folder = folder_of_this_library();
     ProviderName name = provider_name_of(registered_name == nullptr ? "" : registered_name, folder);
-    factories[0] = new ProviderFactory(runtime, std::move(name), std::move(folder));
+    factories[0] = new ProviderFactory(runtime, std::move(name), std::move(folder),
+                                       copies_memory_of_providers(base->GetVersionString()));
     *count = 1;
   });
 }

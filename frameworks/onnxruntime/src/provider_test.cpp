@@ -26,6 +26,8 @@ TEST(ProviderName, TellsTheDevice) {
   EXPECT_EQ(device_of("TenonTemplateExecutionProvider"), "template");
   EXPECT_EQ(device_of("acme"), "acme");
   EXPECT_EQ(device_of("tenonite"), "tenonite");
+  EXPECT_EQ(device_of("acme=./libnpu.so"), "./libnpu.so");
+  EXPECT_EQ(device_of("tenon-npu=/opt/a=b.so"), "/opt/a=b.so");
   setenv("TENON_DEVICE", "interp", 1);
   EXPECT_EQ(device_of("tenon"), "interp");
   EXPECT_EQ(device_of("tenon-cpu"), "cpu");
@@ -35,6 +37,8 @@ TEST(ProviderName, TellsTheDevice) {
 TEST(ProviderName, IsTheRegisteredOne) {
   EXPECT_EQ(provider_name_of("tenon", "/none").provider, "TenonExecutionProvider");
   EXPECT_EQ(provider_name_of("acme", "/none").provider, "acme");
+  EXPECT_EQ(provider_name_of("acme=./libnpu.so", "/none").provider, "acme");
+  EXPECT_EQ(provider_name_of("tenon=cpu", "/none").provider, "TenonExecutionProvider");
   EXPECT_EQ(provider_name_of("TenonTemplate", "/none").provider, "TenonTemplate");
 }
 
