@@ -5,7 +5,7 @@ that a writer needs, and none promotes types: both operands of an op have one ty
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -166,6 +166,12 @@ class Builder:
         low[dimension], high[dimension], steps[dimension] = start, limit, step
         return self.slice(x, low, high, steps)
 
+    def dynamic_slice(self, x: Value, start: Sequence[Value], sizes) -> Value:
+        return self.op("dynamic_slice", x, *start, shape=tuple(sizes), attributes=f"slice_sizes = {array(sizes)}")
+
+    def dynamic_update_slice(self, x: Value, update: Value, start: Sequence[Value]) -> Value:
+        return self.op("dynamic_update_slice", x, update, *start)
+
     def concatenate(self, parts: Sequence[Value], dimension: int) -> Value:
         if len(parts) == 1:
             return parts[0]
@@ -278,6 +284,34 @@ class Builder:
         results = [self.value(shape, dtype) for shape, dtype in shapes]
         self._several(results, text, operands)
         return results
+
+    # --- loops
+
+    def _region(self, arguments: Sequence[Value], write: Callable[[], Sequence[Value]]) -> str:
+        """A region, whose constants are known within it alone."""
+        outer, known = self.lines, dict(self._constants)
+        self.lines = []
+        results = write()
+        lines, self.lines, self._constants = self.lines, outer, known
+        head = ", ".join(f"{each.name}: {each.type}" for each in arguments)
+        last = f"stablehlo.return {', '.join(each.name for each in results)} : {', '.join(each.type for each in results)}"
+        return "\n".join([f"^bb0({head}):", *lines, last])
+
+    def repeat(self, turns: int, values: Sequence[Value], body: Callable[[Value, list[Value]], Sequence[Value]]) -> list[Value]:
+        """`body`, of the number of the turn and the values, gives the values of the next turn; returns those of the last."""
+        carried = [self.constant(0, torch.int32), *values]
+        regions = []
+        for is_body in (False, True):
+            turn, *now = arguments = [self.value(each.shape, each.dtype) for each in carried]
+
+            def write() -> Sequence[Value]:
+                if not is_body:
+                    return [self.compare(turn, self.constant(turns, turn.dtype), "LT")]
+                return [self.add(turn, self.constant(1, turn.dtype)), *body(turn, now)]
+
+            regions.append(self._region(arguments, write))
+        text = f'"stablehlo.while"({", ".join(each.name for each in carried)}) ({{\n{regions[0]}\n}}, {{\n{regions[1]}\n}})'
+        return self.several(text, carried, [(each.shape, each.dtype) for each in carried])[1:]
 
     # --- products
 

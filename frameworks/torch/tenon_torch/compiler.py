@@ -12,6 +12,7 @@ from .counting import counters, lock
 from .decompositions import decompositions
 from .options import Options
 from .program import Graph
+from .recurrent import loops
 
 _numbers = itertools.count()
 
@@ -38,5 +39,5 @@ def backend(module: torch.fx.GraphModule, example_inputs, *, options: dict | Non
     # With oneDNN, layers such as LSTM would be ops of its own; without, they are traced as plain ones.
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="TF32 acceleration")
-        with torch.backends.mkldnn.flags(enabled=False):
+        with torch.backends.mkldnn.flags(enabled=False), loops():
             return compile_with(module, example_inputs)

@@ -7,7 +7,7 @@ import math
 import torch
 from torch._decomp import core_aten_decompositions, global_decomposition_table
 
-from . import ops  # noqa: F401 (fills the table)
+from . import ops, recurrent  # noqa: F401 (`ops` fills the table)
 from .table import TABLE, aten, lowers, overloads
 from .ops.windows import select_and_scatter
 
@@ -188,50 +188,31 @@ def _embedding_bag_weights_backward(gradient, weight, indices, offsets, bag, mod
     return each if padding_idx < 0 else torch.where(indices == padding_idx, 0, each)
 
 
-# --- cells of recurrent layers: off the CPU nn.LSTM and nn.GRU take these ops. The workspace has what the gradients need.
+# --- cells of recurrent layers: off the CPU nn.LSTM and nn.GRU take these ops
 
 
 def _lstm_cell(input_gates, hidden_gates, state, input_bias=None, hidden_bias=None):
     gates = input_gates + hidden_gates
-    if input_bias is not None:
-        gates = gates + input_bias + hidden_bias
-    enter, forget, candidate, leave = gates.chunk(4, 1)
-    enter, forget, leave, candidate = torch.sigmoid(enter), torch.sigmoid(forget), torch.sigmoid(leave), torch.tanh(candidate)
-    new = forget * state + enter * candidate
-    return leave * torch.tanh(new), new, torch.cat([enter, forget, candidate, leave], 1)
+    return recurrent.lstm_cell(gates if input_bias is None else gates + input_bias + hidden_bias, state)
 
 
 def _lstm_cell_backward(by_hidden, by_state, state, new, workspace, has_bias):
     if by_hidden is None and by_state is None:
         return None, None, None
-    enter, forget, candidate, leave = workspace.chunk(4, 1)
-    squashed = torch.tanh(new)
     by_hidden = torch.zeros_like(new) if by_hidden is None else by_hidden
-    by_new = by_hidden * leave * (1 - squashed * squashed)
-    by_new = by_new if by_state is None else by_new + by_state
-    gates = torch.cat([by_new * candidate * enter * (1 - enter), by_new * state * forget * (1 - forget),
-                       by_new * enter * (1 - candidate * candidate), by_hidden * squashed * leave * (1 - leave)], 1)
-    return gates, by_new * forget, gates.sum(0) if has_bias else None
+    gates, by_before = recurrent.lstm_cell_backward(by_hidden, by_state, state, workspace)
+    return gates, by_before, gates.sum(0) if has_bias else None
 
 
 def _gru_cell(input_gates, hidden_gates, state, input_bias=None, hidden_bias=None):
     if input_bias is not None:
         input_gates, hidden_gates = input_gates + input_bias, hidden_gates + hidden_bias
-    (ir, iz, new), (hr, hz, hidden) = input_gates.chunk(3, 1), hidden_gates.chunk(3, 1)
-    reset, update = torch.sigmoid(ir + hr), torch.sigmoid(iz + hz)
-    candidate = torch.tanh(new + reset * hidden)
-    return candidate + update * (state - candidate), torch.cat([reset, update, candidate, state, hidden], 1)
+    return recurrent.gru_cell(input_gates, hidden_gates, state)
 
 
 def _gru_cell_backward(gradient, workspace, has_bias):
-    reset, update, candidate, state, hidden = workspace.chunk(5, 1)
-    by_update = gradient * (state - candidate) * update * (1 - update)
-    by_candidate = gradient * (1 - update) * (1 - candidate * candidate)
-    by_reset = by_candidate * hidden * reset * (1 - reset)
-    by_input = torch.cat([by_reset, by_update, by_candidate], 1)
-    by_hidden = torch.cat([by_reset, by_update, by_candidate * reset], 1)
-    biases = (by_input.sum(0), by_hidden.sum(0)) if has_bias else (None, None)
-    return by_input, by_hidden, gradient * update, *biases
+    by_input, by_hidden, by_state = recurrent.gru_cell_backward(gradient, workspace)
+    return by_input, by_hidden, by_state, *((by_input.sum(0), by_hidden.sum(0)) if has_bias else (None, None))
 
 
 # --- samplers: for the short floats PyTorch computes in f32

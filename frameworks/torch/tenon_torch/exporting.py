@@ -10,6 +10,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 from .builder import Builder
 from .decompositions import decompositions
 from .lowering import lower
+from .recurrent import loops
 from .table import Unsupported
 
 
@@ -18,7 +19,8 @@ def text_of(program: ExportedProgram) -> str:
 
     Raises: Unsupported, which names them, for ops without a lowering, and for sizes that are not fixed.
     """
-    program = program.run_decompositions(decompositions())
+    with loops():
+        program = program.run_decompositions(decompositions())
     module = program.graph_module
     lowered = lower(module, random=False, row_major=True)
     if lowered.refused:

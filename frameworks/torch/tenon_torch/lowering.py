@@ -369,3 +369,16 @@ def lower(module: GraphModule, bindings: dict | None = None, *, random: bool = T
         row_major: arguments and results lie row-major, whatever their strides, and no argument is handed on.
     """
     return _Lowering(module, bindings or {}, random, row_major).run()
+
+
+def inlined(builder: Builder, module: GraphModule, arguments: list[Value]) -> list[Value]:
+    """Writes the ops of a graph of fixed sizes where the builder is. Raises Unsupported for an op without a lowering."""
+    lowering = _Lowering(module, {}, False, True)
+    lowering.builder = builder
+    lowering.values.update(zip(placeholders(module.graph), arguments))
+    for node in module.graph.nodes:
+        if node.op != "placeholder":
+            lowering.visit(node)
+    for name, why in lowering.refused.values():
+        raise Unsupported(f"{name} in its step: {why}")
+    return lowering.operand(next(node for node in module.graph.nodes if node.op == "output").args[0])

@@ -160,3 +160,6 @@ NETWORKS = {
     "lstm": (Language, _words(8, 16, 1000)),
     "unet": (UNet, lambda: (torch.randn(2, 3, 64, 64), torch.randint(0, 4, (2, 64, 64)))),
 }
+
+# Recurrent layers over sequences of other lengths, for times.
+SEQUENCES = {f"lstm-{length}": (Language, _words(8, length, 1000)) for length in (32, 128, 512)}
