@@ -294,6 +294,14 @@ Value OnnxEmitter::arg_extreme(Value x, int64_t axis, bool greatest, bool last) 
 
 std::pair<Value, Value> OnnxEmitter::sort(Value x, int64_t axis, bool descending) const {
   const Value positions = iota(ElementType::kS64, dims_of(x), axis);
+  const bool has_nans = is_float(type_of(x));
+  if (has_nans) {
+    // One NaN and one zero: the total order tells their signs apart.
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    x = select(compare(Direction::kNe, x, x), like(x, nan), x);
+    x = select(compare(Direction::kEq, x, 0), like(x, 0), x);
+  }
+  const ComparisonType order = has_nans ? ComparisonType::kTotalOrder : ComparisonType::kNoType;
   auto region = std::make_unique<Computation>();
   const Type element(Shape(type_of(x), {})), index(Shape(ElementType::kS64, {}));
   const Value lhs = region->add_parameter(element), rhs = region->add_parameter(element);
@@ -301,7 +309,7 @@ std::pair<Value, Value> OnnxEmitter::sort(Value x, int64_t axis, bool descending
   region->add_parameter(index);
   Builder inner(*region);
   const Status built =
-      inner.finish({inner.compare(descending ? Direction::kGt : Direction::kLt, lhs, rhs)});
+      inner.finish({inner.compare(descending ? Direction::kGt : Direction::kLt, lhs, rhs, order)});
   if (!built.ok()) throw OnnxFailure{built};
   std::vector<std::unique_ptr<Computation>> regions;
   regions.push_back(std::move(region));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <limits>
 
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/onnx/lowering.h"
@@ -383,6 +384,35 @@ TEST(OnnxReductions, LabelsWithoutAnArrowAreCountedAsTheyStand) {
   OnnxNode trace = node("Einsum", {"x"}, {"y"});
   trace.attributes["equation"].text = "ii";
   EXPECT_EQ(run(model_of({trace}, {kX}, {"y"}), {floats({2, 2}, {1, 2, 3, 4})}), "5");
+}
+
+// As ONNX Runtime's CPU provider has them.
+TEST(OnnxReductions, NanIsGreaterThanAllNumbers) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Literal x = floats({2, 4}, {1, nan, 3, -nan, -0.0F, 0, -1, nan});
+  const auto positions = [&](int64_t largest) {
+    const OnnxNode top = with_integer(node("TopK", {"x", "k"}, {"v", "i"}), "largest", largest);
+    OnnxModel model = model_of({top}, {value_info("x", ElementType::kF32, {2, 4})}, {"i"});
+    model.graph.initializers = {{"k", Literal::from_i64s(std::array<int64_t, 1>{4})}};
+    return run(model, {x});
+  };
+  EXPECT_EQ(positions(1), "[[1, 3, 2, 0], [3, 0, 1, 2]]");
+  EXPECT_EQ(positions(0), "[[0, 2, 1, 3], [2, 0, 1, 3]]");
+}
+
+// Three places of six are cut: two at the begin, or one with SAME_UPPER.
+TEST(OnnxShapes, AnOddNumberOfPlacesIsCutFromBothEnds) {
+  const auto result = [](const char* automatic) {
+    OnnxNode turned = node("ConvTranspose", {"x", "w"}, {"y"});
+    turned.attributes["output_shape"].integers = {3};
+    turned.attributes["auto_pad"].text = automatic;
+    OnnxModel model = model_of({turned}, {value_info("x", ElementType::kF32, {1, 1, 4})}, {"y"});
+    model.graph.initializers = {{"w", floats({1, 1, 3}, {1, 10, 100})}};
+    return run(model, {floats({1, 1, 4}, {1, 2, 3, 4})});
+  };
+  EXPECT_EQ(result("NOTSET"), "[[[123, 234, 340]]]");
+  EXPECT_EQ(result("SAME_LOWER"), "[[[123, 234, 340]]]");
+  EXPECT_EQ(result("SAME_UPPER"), "[[[12, 123, 234]]]");
 }
 
 TEST(OnnxControl, LoopsWhoseValuesChangeTheirTypeAreUnrolled) {

@@ -148,7 +148,7 @@ class OnnxEmitter {
   /// there is one.
   Value scatter_nd(Value x, Value indices, Value updates, std::optional<OpCode> combiner,
                    bool unique = false) const;
-  /// The sorted values and their positions along `axis`; stable.
+  /// The sorted values and their positions along `axis`; stable. NaN is greater than all numbers.
   std::pair<Value, Value> sort(Value x, int64_t axis, bool descending) const;
   /// Positions of the greatest or least elements along `axis` as s64, the dimension kept. NaN
   /// counts as greatest and least.

@@ -302,6 +302,27 @@ def test_a_maker_ships_it_under_a_name(tmp_path):
     assert f'"device": "{tmp_path / "libacme.so"}"' in (tmp_path / "report.json").read_text()
 
 
+@pytest.mark.parametrize("largest", [0, 1])
+def test_greatest_elements_among_nans(tmp_path, largest):
+    """NaN is greater than all numbers, of either sign; equal elements come in their order."""
+    x = np.random.default_rng(5).choice(np.array([np.nan, -np.nan, 1, 2, -np.inf, np.inf, 0, -0.0], np.float32), (40, 9))
+    for k in (1, 4, 9):
+        data = model([node("TopK", ["x", "k"], ["v", "i"], largest=largest)], [value("x", [40, 9])],
+                     [value("v", [40, k]), value("i", [40, k], np.int64)], {"k": np.array([k])})
+        assert check(data, tmp_path, [{"x": x}], small_groups=True)["claimed"] == 1
+    assert np.isnan(x).sum() > 20
+
+
+@pytest.mark.parametrize("automatic", ["NOTSET", "SAME_UPPER", "SAME_LOWER"])
+def test_sizes_of_transposed_convolutions(tmp_path, automatic):
+    """`output_shape` cuts an odd or even number of places."""
+    for size, stride, extra in ((4, 1, 0), (5, 1, 0), (6, 2, 0), (7, 2, 1), (8, 3, 1), (9, 3, 0)):
+        words = {} if automatic == "NOTSET" else {"auto_pad": automatic}
+        data = model([node("ConvTranspose", ["x", "w"], ["y"], strides=[stride], output_shape=[size], output_padding=[extra], **words)],
+                     [value("x", [2, 3, 4])], [value("y", [2, 2, size])], {"w": random(3, 2, 4, seed=1)})
+        assert check(data, tmp_path, [{"x": random(2, 3, 4)}], small_groups=True)["claimed"] == 1
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_random_graphs(tmp_path, seed):
     """Nodes that are taken and nodes that are left in any order: groups make no cycle, and results are those of the CPU."""

@@ -115,8 +115,8 @@ Values lower_conv_transpose(Lp& n) {
     if (!shape.empty() || same) {
       const int64_t wanted = shape.empty() ? length * strides[i] : shape[shape.size() - rank + i];
       const int64_t total = std::max<int64_t>(whole - wanted, 0);
+      // The begin has one more of an odd number, but for SAME_UPPER.
       pads[i] = automatic == "SAME_UPPER" ? total / 2 : total - total / 2;
-      if (!same && automatic != "SAME_UPPER") pads[i] = total / 2;
       pads[i + rank] = total - pads[i];
       // A longer result than the window gives has zeros at its end.
       pads[i + rank] -= std::max<int64_t>(wanted - whole, 0);
