@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch._C import DispatchKey
+from torch._guards import TracingContext
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
@@ -215,7 +216,7 @@ def loops():
 
 def _is_shape_alone(x: Tensor) -> bool:
     """TorchDynamo evaluates a layer for the shapes of its results, and nobody sees how: a loop is faster, too, for any backend."""
-    return isinstance(x, FakeTensor) and get_proxy_mode() is None
+    return isinstance(x, FakeTensor) and get_proxy_mode() is None and TracingContext.try_get() is not None
 
 
 def _layer(name: str, otherwise):
