@@ -10,6 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 def main() -> int:
     if "--full" not in sys.argv:
+        print("SKIP fuzzers: ten minutes each, with --full")
         return 0
     done = subprocess.run([str(ROOT / "scripts/fuzz"), "--seconds", "600"], cwd=ROOT, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

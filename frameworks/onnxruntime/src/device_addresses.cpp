@@ -83,8 +83,10 @@ const DeviceAddresses::Allocation* DeviceAddresses::around(uintptr_t begin, size
   auto found = allocations_.upper_bound(begin);
   if (found == allocations_.begin()) return nullptr;
   --found;
-  const uintptr_t end = found->first + reserved_bytes(found->second.size);
-  return begin < end && size <= end - begin ? &found->second : nullptr;
+  // An empty allocation has its address alone.
+  const uintptr_t end = found->first + found->second.size;
+  const bool is_within = begin <= end && size <= end - begin;
+  return is_within && (begin < end || begin == found->first) ? &found->second : nullptr;
 }
 
 bool DeviceAddresses::contains(const void* address) const {

@@ -107,6 +107,38 @@ def test_further_runs_copy_nothing(tmp_path):
     assert six[0] == one[0] and one[0]["copy host to device"] == 4 and one[0]["copy device to host"] == 1
 
 
+@own_memory
+def test_addresses_beyond_an_array():
+    """An address within an array reaches to its end, not to that of its page."""
+    x, data = on_device(random(16)), model([node("Add", ["x", "x"], ["y"])], [value("x", [8])], [value("y", [8])])
+    session = tenon_ort.session(data, device=DEVICE, small_groups=True)
+    for begin, fits in ((8, True), (9, False)):
+        binding = session.io_binding()
+        binding.bind_output("y", **MEMORY)
+        try:
+            binding.bind_input("x", MEMORY["device_type"], MEMORY["device_id"], np.float32, [8], x.data_ptr() + 4 * begin)
+            session.run_with_iobinding(binding)
+            binding.get_outputs()[0].numpy()
+        except Exception:  # ONNX Runtime's own classes.
+            assert not fits
+        else:
+            assert fits
+        del binding
+
+
+def test_a_state_of_a_small_model(tmp_path):
+    """ONNX Runtime copies the inputs of what it keeps for itself when they are bound: a state wants its group on the device."""
+    data = model([node("Add", ["x", "z"], ["y"])], [value("x", [4]), value("z", [4])], [value("y", [4])])
+    session = Session(data, tmp_path, small_groups=True)
+    x, one = on_device(np.zeros(4, np.float32)), on_device(np.ones(4, np.float32))
+    binding = bound(session, {"x": x, "z": one}, [])
+    binding.bind_ortvalue_output("y", x)
+    for _ in range(3):
+        session.session.run_with_iobinding(binding)
+    np.testing.assert_array_equal(x.numpy(), np.full(4, 3, np.float32))
+    del binding
+
+
 def test_a_result_is_the_next_input(tmp_path):
     """A state that goes round: each run's result is bound as the input of the next."""
     data = model([node("MatMul", ["x", "w"], ["p"]), node("Tanh", ["p"], ["y"])], [value("x", [8, 32])], [value("y", [8, 32])],

@@ -310,6 +310,11 @@ def test_greatest_elements_among_nans(tmp_path, largest):
         data = model([node("TopK", ["x", "k"], ["v", "i"], largest=largest)], [value("x", [40, 9])],
                      [value("v", [40, k]), value("i", [40, k], np.int64)], {"k": np.array([k])})
         assert check(data, tmp_path, [{"x": x}], small_groups=True)["claimed"] == 1
+        # Elements come as they are, zeros and NaNs with their signs.
+        found, _ = Session(data, tmp_path, small_groups=True).run(x=x)
+        expected, places = on_cpu(data).run(None, {"x": x})
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(np.take_along_axis(x, places, 1)))
+        assert (expected == 0).any() or k == 1
     assert np.isnan(x).sum() > 20
 
 

@@ -2,7 +2,8 @@
 
 PyTorch's own decompositions lay the steps out one after another, so that a program grows with the length. Here what does not depend on the
 state is done for all steps at once, before the loop (the product of the inputs) and behind it (the gradient of the weights); the loop has the
-product of the state, and keeps what its gradient needs. Left to PyTorch's way: projections, packed sequences, autocast.
+product of the state, and keeps what its gradient needs. Left to PyTorch's way: projections, packed sequences, autocast, the transforms of
+`torch.func`.
 """
 
 import contextlib
@@ -119,7 +120,7 @@ def _relu(sequences, state, constants):
 @step
 def _relu_backward(sequences, state, constants):
     gradient, hidden = sequences
-    gates = torch.where(hidden > 0, gradient + state[0], 0)
+    gates = torch.where(hidden <= 0, 0, gradient + state[0])  # NaN is not below 0: its gradient is that of the result, as PyTorch's
     return [gates @ constants[0]], [gates]
 
 
@@ -169,7 +170,7 @@ def _sequence(cell: Cell, x: Tensor, state: list[Tensor], parameters: list[Tenso
     if cell.bias_inside and inside is None:
         inside = recurrent.new_zeros(recurrent.shape[0])
     gates = F.linear(x, weight, *biases[:1])
-    if torch.is_grad_enabled() and any(each.requires_grad for each in (gates, recurrent, *state)):
+    if torch.is_grad_enabled() and any(each.requires_grad for each in (gates, *_constants(recurrent, inside), *state)):
         return _Sequence.apply(cell, reverse, gates, recurrent, inside, *state)
     last, (output,) = loop(cell.forward, [gates], state, _constants(recurrent.t(), inside), reverse)
     return output, *last
@@ -219,9 +220,14 @@ def _is_shape_alone(x: Tensor) -> bool:
     return isinstance(x, FakeTensor) and get_proxy_mode() is None and TracingContext.try_get() is not None
 
 
+def _is_transformed() -> bool:
+    """Whether `torch.func.grad`, `jvp` or the like transforms the layer, of which `_Sequence` has none."""
+    return torch._C._functorch.peek_interpreter_stack() is not None
+
+
 def _layer(name: str, otherwise):
     def layer(*given):
-        if not (len(given) == 9 and _is_ours(name, *given)):
+        if not (len(given) == 9 and _is_ours(name, *given)) or _is_transformed():
             return otherwise(*given)
         if not (getattr(_compiling, "now", False) or _is_shape_alone(given[0])):
             return otherwise(*given)

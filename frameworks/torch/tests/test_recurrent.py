@@ -179,6 +179,43 @@ def test_left_to_pytorch(compiled, texts):
     assert texts and loops_of(texts) == 0
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_parameter_learns(kind, compiled, texts):
+    """Each parameter has its gradient though all others are frozen."""
+    layer, x = KINDS[kind](6, 8), torch.randn(5, 3, 6)
+    for name, parameter in layer.named_parameters():
+        for other in layer.parameters():
+            other.requires_grad_(other is parameter)
+        own = copy.deepcopy(layer)
+        layer(x)[0].pow(2).sum().backward()
+        compiled(own)(x)[0].pow(2).sum().backward()
+        torch.testing.assert_close(dict(own.named_parameters())[name].grad, parameter.grad, rtol=1e-5, atol=1e-5)
+    assert loops_of(texts) > 0
+
+
+def test_gradients_of_nan(compiled, texts):
+    """relu lets the gradient of NaN through, as PyTorch's does."""
+    layer, x = nn.RNN(3, 4, nonlinearity="relu"), torch.randn(4, 2, 3)
+    x[1, 0, 0] = torch.nan
+    gradients = []
+    for each in (layer, compiled(layer)):
+        given = x.clone().requires_grad_()
+        gradients.append(torch.autograd.grad(each(given)[0].sum(), given)[0])
+    torch.testing.assert_close(gradients[1], gradients[0], equal_nan=True)
+    assert loops_of(texts) > 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_transforms_of_functions(kind, compiled):
+    """torch.func's gradients are PyTorch's own: the layer is laid out."""
+    layer, x = KINDS[kind](3, 4), torch.randn(4, 2, 3)
+
+    def gradient(x):
+        return torch.func.grad(lambda x: layer(x)[0].pow(2).sum())(x)
+
+    torch.testing.assert_close(compiled(gradient)(x), gradient(x), rtol=1e-5, atol=1e-5)
+
+
 def test_other_backends_are_as_before():
     """Graphs of others have PyTorch's ops alone."""
     from functorch.compile import make_boxed_func

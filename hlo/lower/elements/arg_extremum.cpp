@@ -21,46 +21,61 @@ bool is_value(const Type& type) {
          (is_integer(type.element_type()) || is_float(type.element_type()));
 }
 
-// Numbers of an op of a region; nothing if it may depend on more than their order.
-std::optional<double> compute(const Instruction& op, const std::vector<double>& x) {
+enum class Kind : uint8_t { kValue, kPlace, kTruth };
+
+struct Operand {
+  double number;
+  Kind kind;
+};
+
+bool holds(ComparisonDirection direction, double x, double y) {
+  switch (direction) {
+    case ComparisonDirection::kEq:
+      return x == y;
+    case ComparisonDirection::kNe:
+      return x != y;
+    case ComparisonDirection::kGe:
+      return x >= y;
+    case ComparisonDirection::kGt:
+      return x > y;
+    case ComparisonDirection::kLe:
+      return x <= y;
+    case ComparisonDirection::kLt:
+      return x < y;
+  }
+  return false;
+}
+
+// The result of an op of a region; nothing if it may depend on more than the order of the two
+// values, and that of the two places.
+std::optional<Operand> compute(const Instruction& op, const std::vector<Operand>& x) {
+  const auto truth = [](bool value) { return Operand{value ? 1.0 : 0.0, Kind::kTruth}; };
+  const bool truths =
+      std::ranges::all_of(x, [](Operand each) { return each.kind == Kind::kTruth; });
+  const bool alike = x.size() == 2 && x[0].kind == x[1].kind && !truths;
   switch (op.code()) {
-    case OpCode::kCompare: {
-      if (op.enumeration<ComparisonType>(AttrKey::compare_type) == ComparisonType::kTotalOrder) {
+    case OpCode::kCompare:
+      if (!alike ||
+          op.enumeration<ComparisonType>(AttrKey::compare_type) == ComparisonType::kTotalOrder) {
         return std::nullopt;
       }
-      switch (op.enumeration<ComparisonDirection>(AttrKey::comparison_direction)) {
-        case ComparisonDirection::kEq:
-          return x[0] == x[1] ? 1 : 0;
-        case ComparisonDirection::kNe:
-          return x[0] != x[1] ? 1 : 0;
-        case ComparisonDirection::kGe:
-          return x[0] >= x[1] ? 1 : 0;
-        case ComparisonDirection::kGt:
-          return x[0] > x[1] ? 1 : 0;
-        case ComparisonDirection::kLe:
-          return x[0] <= x[1] ? 1 : 0;
-        case ComparisonDirection::kLt:
-          return x[0] < x[1] ? 1 : 0;
-      }
-      return std::nullopt;
-    }
+      return truth(holds(op.enumeration<ComparisonDirection>(AttrKey::comparison_direction),
+                         x[0].number, x[1].number));
     case OpCode::kSelect:
-      return x[0] != 0 ? x[1] : x[2];
+      if (x[0].kind != Kind::kTruth || x[1].kind != x[2].kind) return std::nullopt;
+      return x[0].number != 0 ? x[1] : x[2];
     case OpCode::kMinimum:
-      return std::isnan(x[0]) || x[0] < x[1] ? x[0] : x[1];
+      if (!alike) return std::nullopt;
+      return std::isnan(x[0].number) || x[0].number < x[1].number ? x[0] : x[1];
     case OpCode::kMaximum:
-      return std::isnan(x[0]) || x[0] > x[1] ? x[0] : x[1];
-    default:
-      break;
-  }
-  if (!is_pred(op.result_type().element_type())) return std::nullopt;
-  switch (op.code()) {
+      if (!alike) return std::nullopt;
+      return std::isnan(x[0].number) || x[0].number > x[1].number ? x[0] : x[1];
     case OpCode::kAnd:
-      return x[0] * x[1];
+      return truths ? std::optional(truth(x[0].number * x[1].number != 0)) : std::nullopt;
     case OpCode::kOr:
-      return std::max(x[0], x[1]);
+      return truths ? std::optional(truth(x[0].number + x[1].number != 0)) : std::nullopt;
     case OpCode::kNot:
-      return 1 - x[0];
+      return truths ? std::optional(truth(x[0].number == 0)) : std::nullopt;
     default:
       return std::nullopt;
   }
@@ -70,31 +85,34 @@ using Pair = std::array<double, 2>;  // A value and its place.
 
 // The combination of two pairs by the region.
 std::optional<Pair> combine(const Computation& region, const Pair& left, const Pair& right) {
-  std::map<std::pair<const Instruction*, uint32_t>, double> known;
-  const auto set = [&](Value value, double number) { known[{value.def, value.index}] = number; };
-  for (uint32_t k = 0; k < 2; ++k) {
-    set(region.parameter(k), left[k]);
-    set(region.parameter(2 + k), right[k]);
+  std::map<std::pair<const Instruction*, uint32_t>, Operand> known;
+  for (uint32_t k = 0; k < 4; ++k) {
+    const Value parameter = region.parameter(k);
+    const double number = k < 2 ? left[k] : right[k - 2];
+    known[{parameter.def, parameter.index}] = {number, k % 2 == 0 ? Kind::kValue : Kind::kPlace};
   }
-  const auto numbers_of = [&](const Instruction& op) -> std::optional<std::vector<double>> {
-    std::vector<double> numbers;
+  const auto operands_of = [&](const Instruction& op) -> std::optional<std::vector<Operand>> {
+    std::vector<Operand> operands;
     for (const Value operand : op.operands()) {
       const auto found = known.find({operand.def, operand.index});
       if (found == known.end()) return std::nullopt;
-      numbers.push_back(found->second);
+      operands.push_back(found->second);
     }
-    return numbers;
+    return operands;
   };
   for (const Instruction* op = region.first(); op != region.return_instruction(); op = op->next()) {
-    const auto operands = numbers_of(*op);
-    if (!operands || op->result_count() != 1) return std::nullopt;
+    const auto operands = operands_of(*op);
+    if (!operands || operands->empty() || op->result_count() != 1) return std::nullopt;
     const auto result = compute(*op, *operands);
     if (!result) return std::nullopt;
     known[{op, 0}] = *result;
   }
-  const auto results = numbers_of(*region.return_instruction());
-  if (!results || results->size() != 2) return std::nullopt;
-  return Pair{(*results)[0], (*results)[1]};
+  const auto results = operands_of(*region.return_instruction());
+  if (!results || results->size() != 2 || (*results)[0].kind != Kind::kValue ||
+      (*results)[1].kind != Kind::kPlace) {
+    return std::nullopt;
+  }
+  return Pair{(*results)[0].number, (*results)[1].number};
 }
 
 // Whether `got` has the lower place of the greatest value, or of the least; equal numbers and two
@@ -130,15 +148,17 @@ bool places_ascend(const Instruction& reduce) {
   return fits && (init == 0 || (init < 0 && is_signed_integer(type.element_type())));
 }
 
+// Every order of two values and of two places.
 bool finds(const Computation& region, bool greatest, bool floats, bool ascending) {
   std::vector<double> values = {0, 1};
   if (floats) values.push_back(kNan);
+  std::vector<std::array<double, 2>> places = {{0, 1}, {0, 0}};
+  if (!ascending) places.push_back({1, 0});
   for (const double x : values) {
     for (const double y : values) {
-      for (const int place : {0, 1}) {
-        if (place == 1 && ascending) continue;
-        const Pair left = {x, static_cast<double>(place)};
-        const Pair right = {y, static_cast<double>(1 - place)};
+      for (const auto& [i, j] : places) {
+        const Pair left = {x, i};
+        const Pair right = {y, j};
         const auto got = combine(region, left, right);
         if (!got || !is_extreme(*got, left, right, greatest)) return false;
       }

@@ -14,8 +14,9 @@ enum class Extremum : uint8_t { kGreatest, kLeast };
 /// nor floats, if the region may compute anything else, or if floats are used themselves: of zeros
 /// of both signs either may be the result.
 ///
-/// Regions of compares, logic, selects, minima and maxima know only how the values and the places
-/// are ordered, so that trying each order proves what they compute.
+/// Regions of compares, logic, selects, minima and maxima, none of which mixes values and places,
+/// know only how the two values and the two places are ordered, so that trying each order proves
+/// what they compute.
 std::optional<Extremum> find_arg_extremum(const Instruction& reduce);
 
 }  // namespace tenon::hlo::lower

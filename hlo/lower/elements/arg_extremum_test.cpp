@@ -78,6 +78,38 @@ TEST(ArgExtremum, FloatsWantAscendingPlacesAlone) {
   EXPECT_TRUE(found_in("i32", left_or_nan("g", "i32"), true, false, 7));
 }
 
+// Places of 8 bits wrap around behind 127.
+TEST(ArgExtremum, PlacesThatWrapDoNotAscend) {
+  for (const auto& [count, ascend] : {std::pair(128, true), std::pair(129, false)}) {
+    const auto module = import_module(fmt::format(R"(
+func.func @main(%x: tensor<{0}xf32>) -> tensor<i8> {{
+  %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %places = stablehlo.iota dim = 0 : tensor<{0}xi8>
+  %none = stablehlo.constant dense<0> : tensor<i8>
+  %0:2 = stablehlo.reduce(%x init: %low), (%places init: %none) across dimensions = [0]
+      : (tensor<{0}xf32>, tensor<{0}xi8>, tensor<f32>, tensor<i8>) -> (tensor<f32>, tensor<i8>)
+    reducer(%a: tensor<f32>, %b: tensor<f32>) (%i: tensor<i8>, %j: tensor<i8>) {{
+    %g = stablehlo.compare GT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %n = stablehlo.compare NE, %a, %a : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %e = stablehlo.compare EQ, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %l = stablehlo.or %g, %n : tensor<i1>
+    %o = stablehlo.or %l, %e : tensor<i1>
+    %v = stablehlo.select %l, %a, %b : tensor<i1>, tensor<f32>
+    %q = stablehlo.select %o, %i, %j : tensor<i1>, tensor<i8>
+    stablehlo.return %v, %q : tensor<f32>, tensor<i8>
+  }}
+  return %0#1 : tensor<i8>
+}})",
+                                                  count),
+                                      "t");
+    ASSERT_TRUE(module) << module.error().to_string();
+    for (const Instruction& op : *(*module)->entry()) {
+      if (op.code() == OpCode::kReduce)
+        EXPECT_EQ(find_arg_extremum(op).has_value(), ascend) << count;
+    }
+  }
+}
+
 TEST(ArgExtremum, OtherRegionsAreNone) {
   EXPECT_FALSE(found_in("f32", R"(
     %o = stablehlo.or %g, %t : tensor<i1>
@@ -98,6 +130,23 @@ TEST(ArgExtremum, OtherRegionsAreNone) {
     %v = stablehlo.select %w, %a, %b : tensor<i1>, tensor<i32>
     %q = stablehlo.select %w, %i, %j : tensor<i1>, tensor<i32>)"))
       << "a threshold";
+  EXPECT_FALSE(found_in("i32", R"(
+    %x = stablehlo.compare GT, %a, %i : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %y = stablehlo.compare GT, %a, %j : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %w = stablehlo.and %x, %y : tensor<i1>
+    %o = stablehlo.or %g, %t : tensor<i1>
+    %u = stablehlo.or %o, %w : tensor<i1>
+    %v = stablehlo.maximum %a, %b : tensor<i32>
+    %q = stablehlo.select %u, %i, %j : tensor<i1>, tensor<i32>)"))
+      << "a value beside a place";
+  EXPECT_FALSE(found_in("i32", R"(
+    %s = stablehlo.compare EQ, %i, %j : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %o = stablehlo.or %g, %t : tensor<i1>
+    %x = stablehlo.maximum %a, %b : tensor<i32>
+    %y = stablehlo.minimum %a, %b : tensor<i32>
+    %v = stablehlo.select %s, %y, %x : tensor<i1>, tensor<i32>
+    %q = stablehlo.select %o, %i, %j : tensor<i1>, tensor<i32>)"))
+      << "the least value of equal places";
 }
 
 }  // namespace

@@ -79,8 +79,12 @@ Values lower_top_k(Lr& n) {
   const I64s k = n.row().since < 10 ? I64s{n.integer("k", 0)} : n.known_i64s(1);
   if (k.size() != 1 || k[0] < 0 || k[0] > n.dims_of(x)[static_cast<size_t>(axis)])
     bad_onnx("k is out of range");
-  const auto [values, positions] = n.sort(x, axis, n.flag("largest", true));
-  return {n.slice_of(values, axis, 0, k[0]), n.slice_of(positions, axis, 0, k[0])};
+  const auto [sorted, positions] = n.sort(x, axis, n.flag("largest", true));
+  const Value places = n.slice_of(positions, axis, 0, k[0]);
+  // Floats are ordered with one NaN and one zero; the results are the elements as they are.
+  return {
+      is_float(n.type_of(x)) ? n.take_along(x, places, axis) : n.slice_of(sorted, axis, 0, k[0]),
+      places};
 }
 
 constexpr OnnxRow kReductionRows[] = {
