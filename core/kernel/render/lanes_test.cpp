@@ -226,6 +226,33 @@ TEST(RenderedLanes, Strips) {
   }
 }
 
+// No leaves, though each of their rows would have many: the result is the initial value.
+TEST(RenderedLanes, StripsOfNoLeaves) {
+  const auto kernel = parse(R"(
+kernel @nothing(%x: in s32[4], %y: out s32[4]) index s32 grid() {
+  lanes(%i: 4) {
+    %first = load %x[%i] : s32
+    %s = reduce serial(%k: 0, %l: 64) init(%first) : s32 commutative {
+      %w = add %l, %first : s32
+      yield %w
+    } combine(%a, %b) {
+      %c = add %a, %b : s32
+      yield %c
+    }
+    store %s, %y[%i] : s32
+  }
+}
+)",
+                            "nothing");
+  ASSERT_TRUE(kernel) << kernel.error().to_string();
+  ASSERT_TRUE(verify(*kernel).ok()) << verify(*kernel).to_string();
+  Case c = {*kernel, testing::zero_buffers(*kernel)};
+  for (int64_t i = 0; i < 4; ++i) c.buffers[0].set_integer(i, 5 + i);
+  RenderOptions options = options_of(1);
+  options.vector_bytes = 16;
+  expect_interpreters_results({c}, options);
+}
+
 // Sums along columns and along rows, of sizes with and without a rest, with values that are
 // computed before the sum, between two, and after them.
 TEST(RenderedLanes, StripsOfEachForm) {

@@ -58,7 +58,9 @@ void SourceWriter::strip(const std::string& each, int64_t count,
 
 int64_t SourceWriter::parts_of(const Node& n) const {
   const auto inner = inner_dimension(n.extents);
-  if (strip_bytes_ == 0 || !n.commutative || !inner || !are_simple(n)) return 1;
+  // The first strip is of leaves, so that there must be some.
+  const bool is_empty = element_count(n.extents) == 0;
+  if (strip_bytes_ == 0 || !n.commutative || !inner || is_empty || !are_simple(n)) return 1;
   Slopes slopes(kernel_, kernel_.block(n.blocks[0]).arguments[*inner]);
   for (const NodeId id : kernel_.block(n.blocks[0]).nodes) {
     const Node& load = kernel_.node(id);
