@@ -21,11 +21,11 @@ bool is_value(const Type& type) {
          (is_integer(type.element_type()) || is_float(type.element_type()));
 }
 
-enum class Kind : uint8_t { kValue, kPlace, kTruth };
+enum class RoleInPair : uint8_t { kValue, kPlace, kTruth };
 
-struct Operand {
+struct RoledNumber {
   double number;
-  Kind kind;
+  RoleInPair role;
 };
 
 bool holds(ComparisonDirection direction, double x, double y) {
@@ -48,11 +48,11 @@ bool holds(ComparisonDirection direction, double x, double y) {
 
 // The result of an op of a region; nothing if it may depend on more than the order of the two
 // values, and that of the two places.
-std::optional<Operand> compute(const Instruction& op, const std::vector<Operand>& x) {
-  const auto truth = [](bool value) { return Operand{value ? 1.0 : 0.0, Kind::kTruth}; };
+std::optional<RoledNumber> compute(const Instruction& op, const std::vector<RoledNumber>& x) {
+  const auto truth = [](bool value) { return RoledNumber{value ? 1.0 : 0.0, RoleInPair::kTruth}; };
   const bool truths =
-      std::ranges::all_of(x, [](Operand each) { return each.kind == Kind::kTruth; });
-  const bool alike = x.size() == 2 && x[0].kind == x[1].kind && !truths;
+      std::ranges::all_of(x, [](RoledNumber each) { return each.role == RoleInPair::kTruth; });
+  const bool alike = x.size() == 2 && x[0].role == x[1].role && !truths;
   switch (op.code()) {
     case OpCode::kCompare:
       if (!alike ||
@@ -62,7 +62,7 @@ std::optional<Operand> compute(const Instruction& op, const std::vector<Operand>
       return truth(holds(op.enumeration<ComparisonDirection>(AttrKey::comparison_direction),
                          x[0].number, x[1].number));
     case OpCode::kSelect:
-      if (x[0].kind != Kind::kTruth || x[1].kind != x[2].kind) return std::nullopt;
+      if (x[0].role != RoleInPair::kTruth || x[1].role != x[2].role) return std::nullopt;
       return x[0].number != 0 ? x[1] : x[2];
     case OpCode::kMinimum:
       if (!alike) return std::nullopt;
@@ -85,14 +85,15 @@ using Pair = std::array<double, 2>;  // A value and its place.
 
 // The combination of two pairs by the region.
 std::optional<Pair> combine(const Computation& region, const Pair& left, const Pair& right) {
-  std::map<std::pair<const Instruction*, uint32_t>, Operand> known;
+  std::map<std::pair<const Instruction*, uint32_t>, RoledNumber> known;
   for (uint32_t k = 0; k < 4; ++k) {
     const Value parameter = region.parameter(k);
     const double number = k < 2 ? left[k] : right[k - 2];
-    known[{parameter.def, parameter.index}] = {number, k % 2 == 0 ? Kind::kValue : Kind::kPlace};
+    known[{parameter.def, parameter.index}] = {
+        number, k % 2 == 0 ? RoleInPair::kValue : RoleInPair::kPlace};
   }
-  const auto operands_of = [&](const Instruction& op) -> std::optional<std::vector<Operand>> {
-    std::vector<Operand> operands;
+  const auto operands_of = [&](const Instruction& op) -> std::optional<std::vector<RoledNumber>> {
+    std::vector<RoledNumber> operands;
     for (const Value operand : op.operands()) {
       const auto found = known.find({operand.def, operand.index});
       if (found == known.end()) return std::nullopt;
@@ -108,8 +109,8 @@ std::optional<Pair> combine(const Computation& region, const Pair& left, const P
     known[{op, 0}] = *result;
   }
   const auto results = operands_of(*region.return_instruction());
-  if (!results || results->size() != 2 || (*results)[0].kind != Kind::kValue ||
-      (*results)[1].kind != Kind::kPlace) {
+  if (!results || results->size() != 2 || (*results)[0].role != RoleInPair::kValue ||
+      (*results)[1].role != RoleInPair::kPlace) {
     return std::nullopt;
   }
   return Pair{(*results)[0].number, (*results)[1].number};
