@@ -41,7 +41,7 @@ ALLOWED = {
     "hlo/evaluator": "core/types hlo/types hlo/ir hlo/inference hlo/builder hlo/decomposition",
     "hlo/onnx": "core/base core/types hlo/types hlo/ir hlo/builder hlo/evaluator",
     "hlo/buffers": "core/base core/program core/kernel",
-    "hlo/lower": "core/base core/types core/kernel core/program hlo/ir hlo/inference hlo/builder hlo/text hlo/buffers",
+    "hlo/lower": "core/base core/types core/kernel core/program hlo/types hlo/ir hlo/inference hlo/builder hlo/text hlo/buffers",
     "hlo/passes": "core/base core/types hlo/ir hlo/text hlo/inference hlo/verify hlo/builder hlo/decomposition hlo/evaluator hlo/lower hlo/sample",
     "hlo/registry": "hlo/ops hlo/inference hlo/decomposition hlo/evaluator hlo/lower hlo/sample",
     "hlo/driver": "core hlo/ir hlo/import hlo/evaluator hlo/passes hlo/lower hlo/buffers",

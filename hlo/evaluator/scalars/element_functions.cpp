@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "hlo/evaluator/scalars/complex_math.h"
+#include "hlo/types/comparison.h"
 
 namespace tenon::hlo {
 namespace {
@@ -298,25 +299,6 @@ Scalar reduce_precision(const Context& c, const Scalar* operands) {
 }
 
 // --- Comparison
-
-template <class T>
-bool holds(ComparisonDirection direction, const T& x, const T& y) {
-  switch (direction) {
-    case ComparisonDirection::kEq:
-      return x == y;
-    case ComparisonDirection::kNe:
-      return x != y;
-    case ComparisonDirection::kGe:
-      return x >= y;
-    case ComparisonDirection::kGt:
-      return x > y;
-    case ComparisonDirection::kLe:
-      return x <= y;
-    case ComparisonDirection::kLt:
-      return x < y;
-  }
-  return false;
-}
 
 // A key whose order as a signed integer is the total order of the values.
 int64_t total_order_key(ElementType type, const Scalar& x) {

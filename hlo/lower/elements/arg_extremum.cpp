@@ -9,6 +9,7 @@
 
 #include "core/types/float_convert.h"
 #include "hlo/ir/region.h"
+#include "hlo/types/comparison.h"
 
 namespace tenon::hlo::lower {
 namespace {
@@ -27,24 +28,6 @@ struct RoledNumber {
   double number;
   RoleInPair role;
 };
-
-bool holds(ComparisonDirection direction, double x, double y) {
-  switch (direction) {
-    case ComparisonDirection::kEq:
-      return x == y;
-    case ComparisonDirection::kNe:
-      return x != y;
-    case ComparisonDirection::kGe:
-      return x >= y;
-    case ComparisonDirection::kGt:
-      return x > y;
-    case ComparisonDirection::kLe:
-      return x <= y;
-    case ComparisonDirection::kLt:
-      return x < y;
-  }
-  return false;
-}
 
 // The result of an op of a region; nothing if it may depend on more than the order of the two
 // values, and that of the two places.
