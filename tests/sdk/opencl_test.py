@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The plug-in of samples/opencl: built with installed files alone, and run on an OpenCL device of this machine.
 
-    opencl_test.py BUILD [--full]
+    opencl_test.py BUILD [--full] [--only PART]...
 
 Runs the samples, the conformance suite, the data files of TENON_STABLEHLO_DATA, JAX's tests, and the suite on devices that declare
 less. Where there is no device (Debian's pocl-opencl-icd is one on any CPU), all is skipped. By default parts of each, with what PoCL
@@ -9,6 +9,7 @@ made of the same sources before, kept in the build folder; with --full the tier 
 200 schedules of faults, all compiled anew. Prints a line "PASS name", "FAIL name: why" or "SKIP name: why" a test.
 """
 
+import argparse
 import ctypes.util
 import json
 import os
@@ -43,6 +44,7 @@ EXCLUDED = {"16 lanes": ["random/loop/*"]}
 FEW = ["op/add/*/prime/ordinary", "op/reduce/f32/add_*/ordinary", "op/dot_general/f32/*", "op/scatter/s64/*",
        "op/exponential/f32/prime/ordinary", "pattern/softmax/f32*"]
 WITHOUT_CACHE = {"POCL_KERNEL_CACHE": "0"}
+PATIENCE = 300  # Seconds for a case that takes one or two alone: PoCL compiles on as many threads as there are processors.
 MOST_KEPT = 400_000_000  # Bytes of PoCL's cache; one run makes 26 million.
 
 
@@ -64,7 +66,8 @@ class Plugin:
     def conform(self, *words, limit=3600, outcomes=("pass",), **variables):
         """Runs cases of the conformance suite, each of which has to end in one of `outcomes`, and most on the device."""
         one_by_one = [] if self.kept is None else ["--jobs", 1]
-        cases, output = self.installed.conform(self.path, self.folder, *one_by_one, *words,
+        patient = [] if "--timeout" in words else ["--timeout", PATIENCE]
+        cases, output = self.installed.conform(self.path, self.folder, *patient, *one_by_one, *words,
                                                variables={**self.kept_variables, **variables}, limit=limit)
         wrong = [f"{case['outcome']} {case['name']}" for case in cases if case["outcome"] not in outcomes]
         expect(cases and not wrong, f"{wrong[:5]}: {output[:2000]}")
@@ -156,7 +159,7 @@ def test_guide(plugin):
 
 def test_its_own_tests(plugin, full):
     """The smallest tier of the suite; without --full an eighth of it, since PoCL takes a third of a second for each kernel."""
-    part = [] if full else ["--test-args=--shard 1/8 --jobs 1"]
+    part = [f"--test-args=--timeout {PATIENCE}" + ("" if full else " --shard 1/8 --jobs 1")]
     output = succeeds("meson", "test", "-C", "build", "--print-errorlogs", *part, folder=plugin.folder, variables=plugin.kept_variables,
                       limit=1200)
     expect(re.search(r"^Ok:\s+1", output, re.MULTILINE), output[-2000:])
@@ -197,7 +200,7 @@ def test_data_files(plugin, full):
     words = ["--data", os.environ["TENON_STABLEHLO_DATA"]]
     # A program of constants runs no step; one of vhlo/ has hundreds of functions.
     chosen = [] if full else ["data/testdata/*", "--shard", "3/64"]
-    return plugin.conform(*words, *chosen, "--timeout", 600, outcomes=("pass", "not-run", "not-supported"), TENON_OPENCL_DEVICES="16")
+    return plugin.conform(*words, *chosen, "--timeout", 600, limit=10800, outcomes=("pass", "not-run", "not-supported"), TENON_OPENCL_DEVICES="16")
 
 
 def test_random(plugin):
@@ -205,7 +208,7 @@ def test_random(plugin):
 
 
 def test_quick(plugin):
-    return plugin.conform("--tier", "quick", limit=7200)
+    return plugin.conform("--tier", "quick", limit=14400)
 
 
 def test_faults(plugin, full):
@@ -217,7 +220,7 @@ def test_faults(plugin, full):
     for seed in range(schedules):
         rate = 4 * 3 ** (seed % 8)  # From nearly always to nearly never: some runs must fail, and some must not.
         status, said = run(plugin.installed.tool, "run", program, *inputs, "--quiet", "--device", plugin.path, "--layer=faults,validate",
-                           folder="/", limit=60,
+                           folder="/", limit=PATIENCE,
                            variables={**plugin.kept_variables, "TENON_FAULTS": f"launch%{rate} copy%{rate} allocate%{rate} event%{rate} delay%4 seed={seed}"})
         expect(status == 0 or (status == 1 and "error: " in said), f"seed {seed}: {status}: {said[-500:]}")
         failed += status == 1
@@ -233,15 +236,37 @@ def test_jax(plugin, build, full):
     files = sorted((jax / "tests").glob("test_*.py"))
     chosen = files if full else [file for file in files if file.stem in ("test_arrays", "test_training")]
     output = succeeds(jax / ".venv/bin/python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout=300", *chosen,
-                      folder=ROOT, variables=variables, limit=1800)
+                      folder=ROOT, variables=variables, limit=7200)
     passed = re.search(r"(\d+) passed", output)
     expect(passed and int(passed.group(1)) > 10 and "failed" not in output, output[-2000:])
     return f"{passed.group(1)} cases"
 
 
+def parts(plugin, build, full):
+    """Every part of this test behind the build, by name, with its arguments."""
+    jax = (ROOT / "frameworks/jax/.venv/tenon.installed").exists()
+    data = "TENON_STABLEHLO_DATA" in os.environ
+    return {
+        "devices": (test_devices, plugin),
+        "its own tests": (test_its_own_tests, plugin, full),
+        "samples": (test_samples, plugin, full),
+        "calls": (test_calls, plugin),
+        "the guide": (test_guide, plugin),
+        "faults": (test_faults, plugin, full),
+        "narrowed": (test_narrowed, plugin, full),
+        **({"random programs": (test_random, plugin), "quick": (test_quick, plugin)} if full else {}),
+        "JAX": (test_jax, plugin, build, full) if jax else "there is no environment with it (frameworks/jax/make-venv)",
+        "data files": (test_data_files, plugin, full) if data else "TENON_STABLEHLO_DATA is not set",
+    }
+
+
 def main():
-    build = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build").resolve()
-    full = "--full" in sys.argv
+    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    words.add_argument("build", nargs="?", type=pathlib.Path, default=ROOT / "build")
+    words.add_argument("--full", action="store_true", help="everything, with an empty cache of kernels (75 minutes on two cores)")
+    words.add_argument("--only", action="append", metavar="PART", help="this part alone (may be given several times)")
+    arguments = words.parse_args()
+    build = arguments.build.resolve()
     if not has_device():
         print("SKIP all: there is no OpenCL device (on Debian: apt install pocl-opencl-icd)")
         return 0
@@ -250,27 +275,20 @@ def main():
         kept = build / "pocl_cache"
         if sum(file.stat().st_size for file in kept.rglob("*") if file.is_file()) > MOST_KEPT:
             shutil.rmtree(kept)
-        plugin = Plugin(Installed(build, folder), folder, None if full else kept)
+        plugin = Plugin(Installed(build, folder), folder, None if arguments.full else kept)
         if not attempt("build", test_build, plugin):
             return 1
-        good = attempt("devices", test_devices, plugin)
-        good &= attempt("its own tests", test_its_own_tests, plugin, full)
-        good &= attempt("samples", test_samples, plugin, full)
-        good &= attempt("calls", test_calls, plugin)
-        good &= attempt("the guide", test_guide, plugin)
-        good &= attempt("faults", test_faults, plugin, full)
-        good &= attempt("narrowed", test_narrowed, plugin, full)
-        if full:
-            good &= attempt("random programs", test_random, plugin)
-            good &= attempt("quick", test_quick, plugin)
-        if (ROOT / "frameworks/jax/.venv/tenon.installed").exists():
-            good &= attempt("JAX", test_jax, plugin, build, full)
-        else:
-            print("SKIP JAX: there is no environment with it (frameworks/jax/make-venv)")
-        if "TENON_STABLEHLO_DATA" in os.environ:
-            good &= attempt("data files", test_data_files, plugin, full)
-        else:
-            print("SKIP data files: TENON_STABLEHLO_DATA is not set")
+        chosen = parts(plugin, build, arguments.full)
+        if unknown := set(arguments.only or []) - set(chosen):
+            words.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(chosen)}")
+        good = True
+        for name, part in chosen.items():
+            if arguments.only and name not in arguments.only:
+                continue
+            if isinstance(part, str):
+                print(f"SKIP {name}: {part}")
+            else:
+                good &= attempt(name, *part)
     if not good:  # What was kept may be the reason.
         shutil.rmtree(kept, ignore_errors=True)
     return 0 if good else 1
