@@ -10,10 +10,12 @@
 
 #include "core/backend/interpreter/interpreter.h"
 #include "core/backend/layers/layers.h"
+#include "core/backend/layers/trace/trace.h"
 #include "core/backend/registry/registry.h"
 #include "core/runtime/serial.h"
 #include "frameworks/pjrt/objects.h"
-#include "frameworks/pjrt/reference_calls.h"
+#include "frameworks/pjrt/profile/profile_recorder.h"
+#include "frameworks/pjrt/program/reference_calls.h"
 #include "hlo/driver/host_calls.h"
 #include "hlo/passes/pass.h"
 #include "pjrt_source_hash.h"
@@ -69,6 +71,46 @@ Status check_targets(const runtime::CompiledProgram& compiled, const runtime::Cu
 }
 
 constexpr int64_t kMostDevices = 1024;
+
+std::string profile_name_of(std::string_view kind, size_t device) {
+  return fmt::format("{} {}", kind, device);
+}
+
+// Adds what the layer `trace` sees to recordings. `devices` are those of the backend, of which an
+// engine opens those from `first` on.
+Result<std::shared_ptr<backend::Backend>> with_profiled_steps(
+    std::shared_ptr<backend::Backend> inner, size_t first) {
+  TENON_ASSIGN(const std::vector<backend::DeviceInfo> devices, inner->devices());
+  std::vector<std::string> names;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    names.push_back(profile_name_of(devices[i].target.name, i < first ? i : i - first));
+  }
+  backend::TraceOptions options;
+  options.path.clear();
+  options.seen = [names](const backend::TracedSlice& slice) {
+    ProfileRecorder& recorder = ProfileRecorder::instance();
+    if (!recorder.is_recording()) return;
+    constexpr double kNanoseconds = 1e9;
+    using Kind = backend::TracedSlice::TracedKind;
+    if (slice.kind == Kind::kToDevice || slice.kind == Kind::kToHost) return;
+    ProfileSpan span;
+    span.row = ProfileRow::kSteps;
+    span.device = names[slice.device];
+    span.name = slice.name;
+    span.kernel = slice.kernel;
+    span.queue = slice.queue;
+    if (slice.kind == Kind::kLaunch) {
+      span.bytes = slice.cost.bytes_read + slice.cost.bytes_written;
+      span.flops = slice.cost.flops;
+    } else if (slice.kind != Kind::kCall) {
+      span.bytes = slice.bytes;
+    }
+    span.begin = static_cast<int64_t>(slice.begin * kNanoseconds);
+    span.end = static_cast<int64_t>((slice.begin + slice.seconds) * kNanoseconds);
+    recorder.add(std::move(span));
+  };
+  return backend::make_trace_layer(std::move(inner), options);
+}
 
 Result<std::shared_ptr<runtime::Client>> open_client(std::shared_ptr<backend::Backend> backend,
                                                      size_t first, const EngineOptions& engine) {
@@ -300,6 +342,10 @@ std::string NamedDevices::device_kind(size_t device) const {
   return backend == nullptr ? "reference" : devices[device].target.name;
 }
 
+std::string NamedDevices::profile_name(size_t device) const {
+  return profile_name_of(device_kind(device), device);
+}
+
 namespace {
 
 Status check(const EngineOptions& options) {
@@ -333,6 +379,9 @@ Result<std::pair<std::shared_ptr<backend::Backend>, size_t>> backend_of(
   TENON_ASSIGN(const backend::DeviceName name, backend::parse_device_name(options.device));
   TENON_ASSIGN(auto backend, backend::Registry::instance().get(name.backend));
   TENON_ASSIGN(backend, backend::with_layers(std::move(backend), options.layers));
+  if (options.profile_steps) {
+    TENON_ASSIGN(backend, with_profiled_steps(std::move(backend), name.index));
+  }
   return std::pair(std::move(backend), name.index);
 }
 

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "frameworks/pjrt/entries/table.h"
+#include "frameworks/pjrt/profile/profiled.h"
 #include "frameworks/pjrt/types.h"
 
 namespace tenon::pjrt {
@@ -63,6 +64,7 @@ bool needs_normal_form(const runtime::HostArray& array) {
 }
 
 Status from_host(PJRT_Client_BufferFromHostBuffer_Args& args) {
+  const ProfiledWork work;
   TENON_ASSIGN(PJRT_Memory* const memory, memory_of(args.client, args.memory, args.device));
   runtime::HostArray array;
   TENON_ASSIGN(array.shape, shape_of(args.type, args.dims, args.num_dims));
@@ -86,6 +88,8 @@ Status from_host(PJRT_Client_BufferFromHostBuffer_Args& args) {
   TENON_ASSIGN(const auto device, unwrap(memory).device->live());
   TENON_ASSIGN(runtime::FromHost made,
                runtime::buffer_from_host(device, unwrap(memory).kind, array));
+  work.until(made.buffer->defined(), *unwrap(memory).device, ProfileRow::kTransfers,
+             "host to device", array.shape.byte_size());
   auto done = std::make_unique<PJRT_Event>(PJRT_Event{made.host_done});
   args.buffer = make_buffer(args.client->state, memory, std::move(made.buffer));
   args.done_with_host_buffer = done.release();

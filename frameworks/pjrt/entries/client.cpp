@@ -59,6 +59,12 @@ Result<std::string> text_of(const PJRT_NamedValue& option, std::string_view name
   return std::string(view_of(option.string_value, option.value_size));
 }
 
+Result<bool> asks_for_steps(std::string_view profile) {
+  if (profile.empty() || profile == "programs") return false;
+  if (profile == "steps") return true;
+  return invalid_argument("a profile of '{}'; there are 'programs' and 'steps'", profile);
+}
+
 }  // namespace
 
 Result<CreateOptions> create_options_of(const PJRT_NamedValue* values, size_t count) {
@@ -68,6 +74,7 @@ Result<CreateOptions> create_options_of(const PJRT_NamedValue* values, size_t co
   options.layers = environment_or("TENON_LAYERS", "");
   TENON_ASSIGN(options.device_count, environment_number("TENON_DEVICE_COUNT", 1));
   TENON_ASSIGN(options.time_limit, environment_number("TENON_TIME_LIMIT", 0, {0}, "milliseconds"));
+  TENON_ASSIGN(options.profile_steps, asks_for_steps(environment_or("TENON_PROFILE", "")));
   for (size_t i = 0; i < count; ++i) {
     const PJRT_NamedValue& option = values[i];
     const std::string_view name = view_of(option.name, option.name_size);
@@ -75,6 +82,9 @@ Result<CreateOptions> create_options_of(const PJRT_NamedValue* values, size_t co
       TENON_ASSIGN(options.device, text_of(option, name));
     } else if (name == "layers") {
       TENON_ASSIGN(options.layers, text_of(option, name));
+    } else if (name == "profile") {
+      TENON_ASSIGN(const std::string profile, text_of(option, name));
+      TENON_ASSIGN(options.profile_steps, asks_for_steps(profile));
     } else if (name == "device_count") {
       TENON_ASSIGN(options.device_count, integer_of(option, name));
     } else if (name == "time_limit") {

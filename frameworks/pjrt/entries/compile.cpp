@@ -1,11 +1,12 @@
 // Compilation of programs to executables.
 #include "core/base/digest.h"
 #include "frameworks/pjrt/c_api/messages.h"
-#include "frameworks/pjrt/compile_options.h"
 #include "frameworks/pjrt/entries/executables.h"
 #include "frameworks/pjrt/entries/host_transfers.h"
 #include "frameworks/pjrt/entries/table.h"
-#include "frameworks/pjrt/tokens.h"
+#include "frameworks/pjrt/profile/profiled.h"
+#include "frameworks/pjrt/program/compile_options.h"
+#include "frameworks/pjrt/program/tokens.h"
 #include "frameworks/pjrt/types.h"
 #include "hlo/builder/builder.h"
 #include "hlo/import/import.h"
@@ -155,11 +156,13 @@ PJRT_LoadedExecutable* finish(std::shared_ptr<ExecutableState> state, CompiledMo
 
 Result<PJRT_LoadedExecutable*> compile(const std::shared_ptr<ClientState>& client,
                                        std::string_view code, std::string_view options) {
+  const ProfiledWork work;
   TENON_ASSIGN(ReadProgram read, read_program(code, options, client->devices.size()));
   read.state->client = client;
   read.state->device = client->devices[read.device];
   TENON_ASSIGN(CompiledModule compiled,
                client->engine->compile(std::move(read.module), read.device, read.options.compile));
+  work.until_now(*read.state->device, ProfileRow::kCompilations, read.state->name);
   return finish(std::move(read.state), std::move(compiled));
 }
 

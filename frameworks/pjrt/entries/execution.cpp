@@ -8,6 +8,7 @@
 #include "frameworks/pjrt/entries/executables.h"
 #include "frameworks/pjrt/entries/table.h"
 #include "frameworks/pjrt/ffi/execution_data.h"
+#include "frameworks/pjrt/profile/profiled.h"
 #include "frameworks/pjrt/types.h"
 
 namespace tenon::pjrt {
@@ -176,6 +177,7 @@ Result<std::shared_ptr<const runtime::Executable>> live_executable(PJRT_LoadedEx
 }
 
 Status execute(PJRT_LoadedExecutable_Execute_Args& args) {
+  const ProfiledWork work;
   const ExecutableState& state = *args.executable->state;
   TENON_TRY(check_devices(args, state));
   TENON_ASSIGN(const std::shared_ptr<const runtime::Executable> executable,
@@ -207,6 +209,7 @@ Status execute(PJRT_LoadedExecutable_Execute_Args& args) {
   TENON_ASSIGN(runtime::Execution execution,
                executable->execute(*arguments.buffers, arguments.options));
   donations.keep();
+  work.until(execution.done, *state.device, ProfileRow::kPrograms, state.name);
   for (MovedResult& each : moved) {
     runtime::BufferPtr& result = execution.results[each.number];
     result = move_result(result, each);

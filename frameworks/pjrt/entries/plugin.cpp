@@ -16,8 +16,8 @@ struct PaddedApi {
 PaddedApi make_table() {
   PaddedApi table = {};
   table.api.struct_size = sizeof(PJRT_Api);
-  table.api.extension_start =
-      memory_descriptions_extension(layouts_extension(shardings_extension(ffi_extensions())));
+  table.api.extension_start = profiler_extension(
+      memory_descriptions_extension(layouts_extension(shardings_extension(ffi_extensions()))));
   table.api.pjrt_api_version.struct_size = sizeof(PJRT_Api_Version);
   table.api.pjrt_api_version.major_version = PJRT_API_MAJOR;
   table.api.pjrt_api_version.minor_version = PJRT_API_MINOR;

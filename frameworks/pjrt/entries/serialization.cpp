@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "core/base/archive.h"
-#include "frameworks/pjrt/compile_options.h"
 #include "frameworks/pjrt/entries/executables.h"
+#include "frameworks/pjrt/program/compile_options.h"
 #include "hlo/proto/proto.h"
 
 namespace tenon::pjrt {

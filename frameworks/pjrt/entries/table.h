@@ -113,5 +113,7 @@ PJRT_Extension_Base* shardings_extension(PJRT_Extension_Base* next);
 PJRT_Extension_Base* layouts_extension(PJRT_Extension_Base* next);
 /// The same for MemoryDescriptions.
 PJRT_Extension_Base* memory_descriptions_extension(PJRT_Extension_Base* next);
+/// The same for Profiler.
+PJRT_Extension_Base* profiler_extension(PJRT_Extension_Base* next);
 
 }  // namespace tenon::pjrt

@@ -1,6 +1,7 @@
 // Copies of buffers: to the host, whole and in part, and to other memories.
 #include "frameworks/pjrt/entries/buffers.h"
 #include "frameworks/pjrt/entries/table.h"
+#include "frameworks/pjrt/profile/profiled.h"
 #include "frameworks/pjrt/types.h"
 
 namespace tenon::pjrt {
@@ -23,6 +24,7 @@ std::unique_ptr<PJRT_Event> copy_when_given(const PJRT_Buffer& buffer, Copy copy
 }
 
 Status to_host(PJRT_Buffer_ToHostBuffer_Args& args) {
+  const ProfiledWork work;
   const runtime::BufferPtr& buffer = args.src->buffer;
   TENON_ASSIGN(const Dims strides, host_strides(buffer->shape(), args.host_layout));
   if (args.dst == nullptr) {
@@ -43,6 +45,8 @@ Status to_host(PJRT_Buffer_ToHostBuffer_Args& args) {
   args.event = copy_when_given(*args.src, [buffer, to, strides] {
                  return buffer->copy_to_host(to, strides);
                }).release();
+  work.until(args.event->event, *unwrap(args.src->memory).device, ProfileRow::kTransfers,
+             "device to host", buffer->shape().byte_size());
   return {};
 }
 
@@ -59,12 +63,15 @@ Status check_part(const PJRT_Buffer& buffer, int64_t offset, int64_t size) {
 }
 
 Status copy_raw(PJRT_Buffer_CopyRawToHost_Args& args) {
+  const ProfiledWork work;
   TENON_TRY(check_part(*args.buffer, args.offset, args.transfer_size));
   const std::span to(static_cast<std::byte*>(args.dst), static_cast<size_t>(args.transfer_size));
   args.event =
       copy_when_given(*args.buffer, [buffer = args.buffer->buffer, to, offset = args.offset] {
         return buffer->copy_part_to_host(to, offset);
       }).release();
+  work.until(args.event->event, *unwrap(args.buffer->memory).device, ProfileRow::kTransfers,
+             "device to host", args.transfer_size);
   return {};
 }
 
@@ -111,10 +118,13 @@ Status copy_raw_later(PJRT_Buffer_CopyRawToHostFuture_Args& args) {
 }
 
 Result<PJRT_Buffer*> copy_to(PJRT_Buffer* buffer, PJRT_Memory* memory) {
+  const ProfiledWork work;
   TENON_TRY(check_client(*buffer->client, memory));
   TENON_ASSIGN(const auto device, unwrap(memory).device->live());
   TENON_ASSIGN(const runtime::BufferPtr source, usable(*buffer));
   TENON_ASSIGN(runtime::BufferPtr copy, source->copy_to(device, unwrap(memory).kind));
+  work.until(copy->defined(), *unwrap(memory).device, ProfileRow::kTransfers, "copy",
+             copy->shape().byte_size());
   return make_buffer(buffer->client, memory, std::move(copy));
 }
 

@@ -15,7 +15,6 @@
 #include "core/backend/layers/forward.h"
 #include "core/backend/layers/trace/trace_file.h"
 #include "core/base/process/waiting.h"
-#include "core/kernel/analysis/cost.h"
 
 namespace tenon::backend {
 namespace {
@@ -162,6 +161,7 @@ class QueueTrace {
     idle_since_ = end;
     if (seen_ == nullptr) return;
     item.slice.name = item.name;
+    item.slice.begin = file_.start() + begin;
     item.slice.seconds = end - begin;
     seen_(item.slice);
   }
@@ -189,10 +189,11 @@ class QueueTrace {
 
 class TraceDevice final : public ForwardingDevice {
  public:
-  TraceDevice(std::unique_ptr<Device> inner, std::shared_ptr<TraceFile> file, uint64_t process,
-              const TraceOptions& options)
+  TraceDevice(std::unique_ptr<Device> inner, std::shared_ptr<TraceFile> file, size_t index,
+              uint64_t process, const TraceOptions& options)
       : ForwardingDevice(std::move(inner)),
         file_(std::move(file)),
+        index_(index),
         process_(process),
         options_(options) {}
 
@@ -212,7 +213,8 @@ class TraceDevice final : public ForwardingDevice {
     TENON_ASSIGN(const ModuleHandle module, ForwardingDevice::load(binary, kernels));
     std::vector<TracedKernel> list;
     for (const kernel::Kernel* kernel : kernels) {
-      list.push_back({kernel->name, arguments_of(*kernel)});
+      const kernel::Cost cost = kernel::cost_of(*kernel);
+      list.push_back({kernel->name, cost, arguments_of(kernel->name, cost)});
     }
     const std::lock_guard lock(mutex_);
     modules_[module] = std::move(list);
@@ -293,6 +295,7 @@ class TraceDevice final : public ForwardingDevice {
     const std::string shown(label.empty() ? std::string_view(kernel.name) : label);
     TracedSlice slice = slice_of(Kind::kLaunch);
     slice.kernel = kernel.name;
+    slice.cost = kernel.cost;
     give(queue, call, {shown, kernel.arguments}, std::move(slice));
     return {};
   }
@@ -379,6 +382,7 @@ class TraceDevice final : public ForwardingDevice {
  private:
   struct TracedKernel {
     std::string name;
+    kernel::Cost cost;
     Json arguments = Json::object();
   };
   struct TracedMemory {
@@ -404,9 +408,8 @@ class TraceDevice final : public ForwardingDevice {
     return slice;
   }
 
-  static Json arguments_of(const kernel::Kernel& kernel) {
-    const kernel::Cost cost = kernel::cost_of(kernel);
-    return {{"kernel", kernel.name},
+  static Json arguments_of(const std::string& kernel, const kernel::Cost& cost) {
+    return {{"kernel", kernel},
             {"bytes_read", cost.bytes_read},
             {"bytes_written", cost.bytes_written},
             {"flops", cost.flops},
@@ -435,6 +438,8 @@ class TraceDevice final : public ForwardingDevice {
     if (!options_.events) return;
     const Result<EventHandle> event = ForwardingDevice::record(queue);
     if (!event) return;
+    slice.device = index_;
+    slice.queue = queue;
     if (options_.tag != nullptr) slice.tag = options_.tag();
     const std::lock_guard lock(mutex_);
     trace_of(queue)->add(
@@ -442,6 +447,7 @@ class TraceDevice final : public ForwardingDevice {
   }
 
   const std::shared_ptr<TraceFile> file_;
+  const size_t index_;
   const uint64_t process_;
   const TraceOptions options_;
   std::mutex mutex_;
@@ -465,7 +471,7 @@ class TraceBackend final : public ForwardingBackend {
     file_->name_process(process, index < devices.size() ? devices[index].name : "device");
     const HostCall call(*file_, process, "open");
     TENON_ASSIGN(std::unique_ptr<Device> device, ForwardingBackend::open(index));
-    return std::make_unique<TraceDevice>(std::move(device), file_, process, options_);
+    return std::make_unique<TraceDevice>(std::move(device), file_, index, process, options_);
   }
 
   Result<Compiled> compile(const TargetInfo& target, Kernels kernels) override {

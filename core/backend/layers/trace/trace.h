@@ -16,6 +16,7 @@
 #include <string>
 
 #include "core/backend/backend.h"
+#include "core/kernel/analysis/cost.h"
 
 namespace tenon::backend {
 
@@ -26,6 +27,10 @@ struct TracedSlice {
   std::string name;    ///< Its label, else what it is.
   std::string kernel;  ///< For launches.
   int64_t bytes = 0;   ///< For copies and fills.
+  kernel::Cost cost;   ///< For launches: that of the kernel.
+  size_t device = 0;   ///< Its index among the backend's devices.
+  uint32_t queue = 0;
+  double begin = 0;  ///< Seconds of std::chrono::steady_clock.
   double seconds = 0;
   uint64_t tag = 0;
 };

@@ -36,6 +36,8 @@ class TraceFile {
 
   /// Seconds of the host's steady clock since the file was created.
   double now() const { return host_clock() - start_; }
+  /// When it was created, by host_clock().
+  double start() const { return start_; }
   static double host_clock();
 
   /// `arguments` is an object. In strings, bytes that are not UTF-8 become U+FFFD.

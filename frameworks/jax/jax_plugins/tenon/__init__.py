@@ -7,7 +7,8 @@ JAX finds this module by its entry point (or as a part of the namespace package 
 
 TENON_DEVICE names the device: that of a built-in backend ("interp", "template:1"), of a plug-in
 ("/opt/libnpu.so:0"), or "reference", the reference evaluator. TENON_DEVICE_COUNT opens more than one, TENON_LAYERS
-puts layers around the backend. TENON_PJRT_LIBRARY is the library to load, if not the one in this package.
+puts layers around the backend, and TENON_PROFILE=steps adds each step to the profiles of jax.profiler. TENON_PJRT_LIBRARY is
+the library to load, if not the one in this package.
 
 A package for one device registers a platform of its own, by its device's name (add_platform):
 

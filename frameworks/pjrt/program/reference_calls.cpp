@@ -1,4 +1,4 @@
-#include "frameworks/pjrt/reference_calls.h"
+#include "frameworks/pjrt/program/reference_calls.h"
 
 #include <cstring>
 

@@ -1,4 +1,4 @@
-#include "frameworks/pjrt/tokens.h"
+#include "frameworks/pjrt/program/tokens.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "frameworks/pjrt/compile_options.h"
+#include "frameworks/pjrt/program/compile_options.h"
 
 #include <algorithm>
 #include <protozero/pbf_reader.hpp>

@@ -1,3 +1,5 @@
+// frameworks/pjrt/program/: what comes with a program: its options, tokens, calls on `reference`.
+//
 // The CompileOptionsProto of a program (openxla/xla: xla/pjrt/proto/compile_options.proto): the few
 // fields that are used.
 #pragma once
