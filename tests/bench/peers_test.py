@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""bench/peers/report: the text that it writes for made-up figures, and the text that it does not change. Prints PASS and FAIL
-lines."""
+"""bench/peers/report: the text that it writes for made-up figures, and the text that it does not change; regressions: what counts as
+slower. Prints PASS and FAIL lines."""
 
 import json
 import pathlib
@@ -9,6 +9,9 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench/peers"))
+import regressions  # noqa: E402
+
 REPORT = ROOT / "bench/peers/report"
 HEAD, FOOT = "# By hand\n\n", "\nby hand too\n"
 MARKS = "<!-- figures: bench/peers/run writes what follows -->\n", "<!-- end of figures -->\n"
@@ -90,9 +93,38 @@ def check(folder: pathlib.Path) -> dict[str, str]:
     return wrong
 
 
+def check_regressions() -> dict[str, str]:
+    """The same for lists of figures: by the test's name the change of a program, and what is found of it."""
+    steady = program("rows", "softmax", 2, spread=0.05)
+    changes = {
+        "nothing": ({}, []),
+        "a slower machine": ({"tenon": 3e-6, "xla": 6e-6, "tenon_compile": 0.03, "xla_compile": 0.06}, []),
+        "a tenth slower": ({"tenon": 1.1e-6}, []),
+        "a quarter slower": ({"tenon": 1.25e-6}, ["time"]),
+        "a quarter slower, within the spread": ({"tenon": 1.25e-6, "spread": 0.3}, []),
+        "a tenth of the speed, beyond every spread": ({"tenon": 1e-5, "spread": 3}, ["time"]),
+        "faster": ({"tenon": 1e-7, "tenon_compile": 0.001}, []),
+        "compiled at half the speed": ({"tenon_compile": 0.02}, ["compile time"]),
+        "more temporaries": ({"tenon_temporaries": 4}, ["temporaries"]),
+        "wrong": ({"wrong": "tenon"}, ["results"]),
+        "another program": ({"name": "sum", "tenon": 1}, []),
+    }
+    outcomes = {}
+    for name, (change, expected) in changes.items():
+        found = [each.what for each in regressions.worse([steady], [steady | change])]
+        outcomes[f"regressions: {name}"] = "" if found == expected else f"{found}, expected {expected}"
+    wrong_before = regressions.worse([steady | {"wrong": "tenon"}], [steady | {"wrong": "tenon"}])
+    outcomes["regressions: wrong before"] = "" if not wrong_before else str(wrong_before)
+    several = regressions.worse([steady, steady | {"name": "sum"}], [steady | {"tenon": 2e-6}, steady | {"name": "sum", "tenon": 4e-6}])
+    outcomes["regressions: the greatest first"] = "" if [each.name for each in several] == ["sum", "softmax"] else str(several)
+    line = str(several[0])
+    outcomes["regressions: a line"] = "" if "rows: sum" in line and "2 -> 0.5 of XLA" in line else line
+    return outcomes
+
+
 def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
-        outcomes = check(pathlib.Path(folder))
+        outcomes = check(pathlib.Path(folder)) | check_regressions()
     for name, why in outcomes.items():
         print(f"FAIL {name}: {why}" if why else f"PASS {name}")
     return 1 if any(outcomes.values()) else 0
