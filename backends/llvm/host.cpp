@@ -153,6 +153,14 @@ Result<TargetCpu> target_cpu(std::string triple, std::string cpu, const std::str
   std::string error;
   const llvm::Target* const target = llvm::TargetRegistry::lookupTarget(found.triple, error);
   if (target == nullptr) return unimplemented("LLVM has no target {} here", triple);
+  const llvm::Triple machine(found.triple);
+  if (!machine.isLittleEndian()) {
+    return unimplemented("{} is big-endian: arrays and constants are little-endian", triple);
+  }
+  if (!machine.isOSBinFormatELF()) {
+    return unimplemented(
+        "{}: objects are written in ELF alone, which macOS and Windows do not read", triple);
+  }
   const std::unique_ptr<llvm::MCSubtargetInfo> plain(
       target->createMCSubtargetInfo(found.triple, "", ""));
   if (plain == nullptr) return unimplemented("LLVM has no processors of {} here", triple);
@@ -171,7 +179,6 @@ Result<TargetCpu> target_cpu(std::string triple, std::string cpu, const std::str
       target->createMCSubtargetInfo(found.triple, found.cpu, found.features));
   const auto has = [&](const char* name) { return info->checkFeatures(fmt::format("+{}", name)); };
   // The functions that would be called instead are the compiler's, not those of libc and libm.
-  const llvm::Triple machine(found.triple);
   if (machine.isRISCV()) {
     found.vector_bytes = has("v") ? 16 : 4;
     found.fused = has("f");
