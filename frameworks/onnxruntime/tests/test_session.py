@@ -328,6 +328,13 @@ def test_sizes_of_transposed_convolutions(tmp_path, automatic):
         assert check(data, tmp_path, [{"x": random(2, 3, 4)}], small_groups=True)["claimed"] == 1
 
 
+@pytest.mark.parametrize("low, high", [(-1, 3), (2, -1), (-3, 4), (3, -3), (7, 0)])
+def test_pads_that_repeat_what_negative_ones_leave(tmp_path, low, high):
+    data = model([node("Pad", ["x", "pads"], ["y"], mode="wrap")], [value("x", [5])], [value("y", [5 + low + high])],
+                 {"pads": np.array([low, high], np.int64)})
+    assert check(data, tmp_path, [{"x": np.arange(5, dtype=np.float32)}], small_groups=True)["claimed"] == 1
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_random_graphs(tmp_path, seed):
     """Nodes that are taken and nodes that are left in any order: groups make no cycle, and results are those of the CPU."""

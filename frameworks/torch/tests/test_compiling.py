@@ -34,6 +34,19 @@ def test_batches_of_any_size(compiled):
     assert not tenon_torch.counters.fallbacks
 
 
+def test_checks_of_values_are_left_out(compiled):
+    """A class of one_hot is checked in eager mode alone: a graph is not cut for it."""
+    i = torch.tensor([1, 3, 0])
+    assert torch.equal(compiled(lambda i: F.one_hot(i, 4) * 2, fallback="error")(i), F.one_hot(i, 4) * 2)
+    assert tenon_torch.counters.graphs == 1 and not tenon_torch.counters.fallbacks
+
+
+@pytest.mark.parametrize("size", [4, 7])
+def test_averages_have_the_precision_of_their_type(compiled, size):
+    x = torch.randn(2, 3, 10, dtype=torch.float64)
+    torch.testing.assert_close(compiled(lambda x: F.adaptive_avg_pool1d(x, size))(x), F.adaptive_avg_pool1d(x, size), rtol=1e-14, atol=1e-15)
+
+
 def test_left_to_pytorch():
     """What has no lowering runs in PyTorch, between two programs, and is counted by name."""
 

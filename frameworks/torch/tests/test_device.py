@@ -6,6 +6,7 @@ import math
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 import torch
@@ -301,6 +302,70 @@ def test_pinned_batches():
 
 
 @pytest.mark.left_to_the_cpu
+@pytest.mark.parametrize("momentum", [0.1, None])
+@pytest.mark.parametrize("norm, shape", [(nn.BatchNorm1d, (8, 3)), (nn.BatchNorm2d, (4, 3, 5, 5)), (nn.BatchNorm3d, (2, 3, 2, 3, 3)),
+                                         (nn.InstanceNorm2d, (2, 3, 4, 4))])
+@pytest.mark.parametrize("mode", ["eager", "compiled"])
+def test_running_statistics(norm, shape, momentum, mode):
+    """PyTorch's op does not say that it changes them."""
+    host = norm(shape[1], momentum=momentum, track_running_stats=True) if momentum or norm is not nn.InstanceNorm2d else norm(shape[1], track_running_stats=True)
+    model = copy.deepcopy(host).to("tenon")
+    forward = torch.compile(model, backend="tenon") if mode == "compiled" else model
+    for _ in range(3):
+        x = torch.randn(shape) * 2 + 5
+        host(x), forward(x.to("tenon"))
+    assert host.running_mean.abs().min() > 0.5
+    same(model.running_mean, host.running_mean)
+    same(model.running_var, host.running_var)
+    host.eval(), model.eval()
+    same(forward(x.to("tenon")), host(x))
+    same(model.running_mean, host.running_mean)
+
+
+def test_eager_ops_within_compiled_functions():
+    """Dynamo does not look into the kernels of the device that run behind a break of the graph."""
+    def step(x, w):
+        loss = (x @ w).sum()
+        loss.backward()
+        return loss.detach()
+
+    w = torch.ones(4, 2, device="tenon", requires_grad=True)
+    same(torch.compile(step, backend="tenon")(torch.ones(3, 4, device="tenon"), w), torch.tensor(24.0))
+    same(w.grad, torch.full((4, 2), 3.0))
+
+    def number(x):
+        return x * 2, x.sum().item() + 1
+
+    doubled, total = torch.compile(number, backend="tenon")(torch.ones(3, 4, device="tenon"))
+    same(doubled, torch.full((3, 4), 2.0))
+    assert total == 13
+
+
+def test_ops_that_compile_beside_compiled_functions():
+    """A device op that is compiled for the first time sets no switch that stops the compiled functions of other threads."""
+    forward = torch.compile(nn.Linear(4, 4), backend="tenon")
+    x = torch.randn(2, 4)
+    forward(x)
+    wrong, calls, ended = [], [], threading.Event()
+
+    def call():
+        while not ended.is_set():
+            try:
+                forward(x)
+                calls.append(1)
+            except RuntimeError as error:
+                wrong.append(error)
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    before = tenon_torch.counters.programs
+    for n in range(50, 56):
+        (torch.ones(n, 3).to("tenon") * 2).tanh()
+    ended.set()
+    thread.join()
+    assert not wrong and len(calls) > 10 and tenon_torch.counters.programs >= before + 6
+
+
 def test_left_to_the_cpu(monkeypatch):
     """What has no lowering goes to the CPU and back, and is counted by name; a variable makes an error of it."""
     x, y = pair(5, 5)

@@ -229,13 +229,17 @@ Value pad_by_elements(Ls& n, Value x, int64_t axis, int64_t low, int64_t high,
   if (size == 0) bad_onnx("dimension {} has no elements to repeat", axis);
   constexpr int64_t kMostPlaces = int64_t{1} << 28;
   if (std::max({low, high, size}) > kMostPlaces) exceed_onnx("a pad of {} elements", low);
+  // Negative pads take elements away first; what is left repeats itself, as in ONNX Runtime.
+  const int64_t first = std::max<int64_t>(-low, 0);
+  const int64_t left = size - first - std::max<int64_t>(-high, 0);
+  if (mode == "wrap" && left <= 0) bad_onnx("dimension {} has no elements left to repeat", axis);
   I64s places;
   for (int64_t i = -low; i < size + high; ++i) {
     int64_t place = i;
     if (mode == "edge") {
       place = std::clamp<int64_t>(i, 0, size - 1);
     } else if (mode == "wrap") {
-      place = ((i % size) + size) % size;
+      place = first + (((i - first) % left) + left) % left;
     } else {
       const int64_t period = std::max<int64_t>(2 * (size - 1), 1);
       place = ((i % period) + period) % period;

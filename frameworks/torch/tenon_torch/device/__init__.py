@@ -16,6 +16,7 @@ import types
 import warnings
 
 import torch
+from torch._C._dynamo import eval_frame
 
 _started = False
 
@@ -58,10 +59,17 @@ def _later(name: str, *given):
     """A kernel of `eager`, which is imported when it is first called: it takes a second."""
 
     def kernel(*arguments, **words):
-        from . import eager
+        # Within a function that is compiled Dynamo would trace this, with tensors that it made up.
+        tracing = eval_frame.set_eval_frame(None)
+        try:
+            from . import eager
 
-        return getattr(eager, name)(*given, *arguments, **words)
+            return getattr(eager, name)(*given, *arguments, **words)
+        finally:
+            eval_frame.set_eval_frame(tracing)
 
+    # Nor is the frame of `kernel` itself for Dynamo; those that it calls are decided by the callback.
+    eval_frame.set_code_exec_strategy(kernel.__code__, eval_frame._FrameExecStrategy(eval_frame._FrameAction.SKIP, eval_frame._FrameAction.DEFAULT))
     return kernel
 
 

@@ -10,12 +10,14 @@ import functools
 import math
 import os
 import threading
+import types
 from typing import Any
 
 import torch
 from torch._subclasses import FakeTensorMode
 from torch.func import functionalize
-from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx import _symbolic_trace
+from torch.fx.experimental import proxy_tensor
 from torch.utils import _pytree as pytree
 
 from ..counting import counters, lock
@@ -35,6 +37,17 @@ def _convolution_backward(gradient, x, weight, stride, padding, dilation, transp
 
 
 _INSTEAD[aten.convolution_backward_overrideable.default] = _convolution_backward
+
+
+def _batch_norm(x, weight, bias, mean, variance, training, momentum, epsilon):
+    if mean is None:
+        return aten._native_batch_norm_legit.no_stats(x, weight, bias, training, momentum, epsilon)
+    return aten._native_batch_norm_legit.default(x, weight, bias, mean, variance, training, momentum, epsilon)
+
+
+# The schema does not say that it changes the running mean and variance in training, so that they would be lost.
+_INSTEAD[aten.native_batch_norm.default] = _batch_norm
+_UNSAID_WRITES = {aten.native_batch_norm.default: lambda arguments: (3, 4) if arguments and arguments[5] and arguments[3] is not None else ()}
 
 
 def _running_extreme(op):
@@ -185,8 +198,10 @@ def _run_without_out(op, arguments, words):
     return tuple(copy_from_and_resize(result, words[name]) for name, result in zip(names, results, strict=True))
 
 
-def _writes(op) -> list[bool]:
-    return [each.alias_info is not None and each.alias_info.is_write for each in op._schema.arguments]
+def _writes(op, arguments=()) -> list[bool]:
+    """Which arguments the op changes; of some ops PyTorch's schema does not say so."""
+    unsaid = _UNSAID_WRITES[op](arguments) if op in _UNSAID_WRITES else ()
+    return [i in unsaid or each.alias_info is not None and each.alias_info.is_write for i, each in enumerate(op._schema.arguments)]
 
 
 def _hashable(value):
@@ -233,6 +248,26 @@ def dispatch(op, *arguments, **words):
 _tracing = threading.RLock()
 
 
+_trace = getattr(_symbolic_trace.Tracer.trace, "_torchdynamo_orig_callable", _symbolic_trace.Tracer.trace)
+
+
+class _QuietTracer(proxy_tensor.PythonKeyTracer):
+    """A tracer that sets no switch by which functions that are compiled, in any thread, refuse to be called while something is traced:
+    the switch is a global name of PyTorch's module, of which `trace` gets a copy."""
+
+    trace = types.FunctionType(_trace.__code__, dict(vars(_symbolic_trace)), "trace", _trace.__defaults__, _trace.__closure__)
+
+
+def _make_fx(function, fakes):
+    """The graph of the function; `_tracing` is held."""
+    theirs = proxy_tensor.PythonKeyTracer
+    proxy_tensor.PythonKeyTracer = _QuietTracer
+    try:
+        return proxy_tensor.make_fx(function, decomposition_table=decompositions(), tracing_mode="fake")(*fakes)
+    finally:
+        proxy_tensor.PythonKeyTracer = theirs
+
+
 def _compiled(key, op, function, flat, structure) -> "_Kept | Unsupported":
     with _tracing:
         with lock:
@@ -263,7 +298,7 @@ def _compile(op, function, flat, structure) -> _Kept:
     names = [each.name for each in schema.arguments]
     changed: set[int] = set()
     sample_arguments, sample_words = pytree.tree_unflatten(list(range(len(flat))), structure)
-    for i, write in enumerate(_writes(op)):
+    for i, write in enumerate(_writes(op, pytree.tree_unflatten(flat, structure)[0])):
         if write:
             given = sample_arguments[i] if i < len(sample_arguments) else sample_words.get(names[i])
             changed.update(places.index(each) for each in pytree.tree_leaves(given) if each in places)
@@ -292,7 +327,7 @@ def _compile(op, function, flat, structure) -> _Kept:
         fakes = [_fake(flat[i]) for i in places]
     try:
         with torch._C._DisableAutocast():
-            module = make_fx(functionalize(traced, remove="mutations_and_views"), decomposition_table=decompositions(), tracing_mode="fake")(*fakes)
+            module = _make_fx(functionalize(traced, remove="mutations_and_views"), fakes)
     except (RuntimeError, NotImplementedError, TypeError, AssertionError, AttributeError, ValueError, SyntaxError) as error:
         if isinstance(error, (ValueError, IndexError)) or "must" in str(error) or "expected" in str(error).lower() and not isinstance(error, NotImplementedError):
             raise
@@ -422,8 +457,8 @@ def _on_cpu(op, reason: Unsupported, arguments, words):
     given, named = pytree.tree_map(down, (arguments, words))
     result = op(*given, **named)
     back = {id(copy): own for own, copy in pairs}
-    if op._schema.is_mutable:
-        for i, write in enumerate(_writes(op)):
+    if op._schema.is_mutable or op in _UNSAID_WRITES:
+        for i, write in enumerate(_writes(op, arguments)):
             name = op._schema.arguments[i].name
             for each in pytree.tree_leaves(given[i] if i < len(given) else named.get(name)) if write else ():
                 if id(each) in back:

@@ -192,7 +192,7 @@ def select_and_scatter(b: Builder, gradient: Value, x: Value, rank: int, kernel,
 
 def _averaging(size: int, out: int) -> torch.Tensor:
     """[out, size]: each row averages a window."""
-    table = torch.zeros(out, size, device="cpu")
+    table = torch.zeros(out, size, dtype=torch.float64, device="cpu")
     for i in range(out):
         start, end = i * size // out, -(-(i + 1) * size // out)
         table[i, start:end] = 1 / (end - start)
