@@ -214,6 +214,24 @@ void if_inside(Builder& b, const std::vector<TilePlace>& places,
   b.if_then(inside, body);
 }
 
+void if_whole(Builder& b, const std::vector<TilePlace>& places, const std::function<void()>& whole,
+              const std::function<void()>& part) {
+  ValueId is_whole = b.pred(true);
+  for (const TilePlace& p : places) {
+    if (p.size % p.tile == 0) continue;
+    if (p.size < p.tile) return part();
+    is_whole = b.logical_and(is_whole, b.compare(K::kLe, p.index, b.index(p.size - p.tile)));
+  }
+  if (is_true(b, is_whole)) return whole();
+  const auto without_results = [](const std::function<void()>& body) {
+    return [&body] {
+      body();
+      return Values();
+    };
+  };
+  b.if_else(is_whole, without_results(whole), without_results(part));
+}
+
 void for_each_index(Builder& b, const Dims& dims, TuningParameters& tuning,
                     const std::function<void(const Values&)>& body) {
   // Each workgroup has a box of indices with about the requested number of lanes, filled from the

@@ -74,6 +74,11 @@ ValueId is_inside(kernel::Builder& b, const std::vector<TilePlace>& places);
 inline bool is_true(const kernel::Builder& b, ValueId condition) {
   return b.kernel().is_constant(condition) && b.kernel().value(condition).bits != 0;
 }
+/// Calls `whole` for tiles that are within their sizes in each dimension, and `part` for those that
+/// reach beyond one, under a condition that is the same for all lanes if there are tiles of both
+/// kinds. The index of each place is that of the tile's first element.
+void if_whole(kernel::Builder& b, const std::vector<TilePlace>& places,
+              const std::function<void()>& whole, const std::function<void()>& part);
 void if_inside(kernel::Builder& b, const std::vector<TilePlace>& places,
                const std::function<void()>& body);
 /// The number of tiles of size `tile` that cover `size`.

@@ -192,6 +192,18 @@ TEST(CpuCode, RowsOfThreeAreVectors) {
   EXPECT_EQ(count(made.code, R"(@llvm\.masked\.(gather|scatter))"), 0);
 }
 
+// Tiles within an array are transposed in registers, whatever its size.
+TEST(CpuCode, TransposesOfAnySizeAreInRegisters) {
+  for (const int size : {1000, 1024}) {
+    const Made made =
+        made_of(fmt::format("func.func @main(%x: tensor<{0}x{0}xf32>) -> tensor<{0}x{0}xf32> {{\n"
+                            "%t = stablehlo.transpose %x, dims = [1, 0] : (tensor<{0}x{0}xf32>) -> "
+                            "tensor<{0}x{0}xf32>\nreturn %t : tensor<{0}x{0}xf32>\n}}",
+                            size));
+    EXPECT_GT(count(made.code, "= shufflevector <[0-9]+ x float>"), 6) << size;
+  }
+}
+
 // A loop over scalars and small arrays is one function that carries its values in registers.
 TEST(CpuCode, CarriesOfLoopsAreRegisters) {
   const Made made = made_of(

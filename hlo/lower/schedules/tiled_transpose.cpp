@@ -65,23 +65,32 @@ class TransposeKernel {
       const bool complex = is_complex(t.op->result_type().element_type());
       tiles.push_back(complex ? tile_of_parts(*t.op, start, across) : tile(*t.op, start));
     }
-    b.lanes({tile_across_, tile_along_}, [&](const Values& lane) {
-      Values index = start;
-      index[across] = b.add(start[across], lane[0]);
-      index[along] = b.add(start[along], lane[1]);
-      if_inside(
-          b,
-          {{index[across], dims[across], tile_across_}, {index[along], dims[along], tile_along_}},
-          [&] {
-            for (size_t i = 0; i < transposes.size(); ++i) {
-              const Instruction& op = *transposes[i].op;
-              Element x = {b.load(tiles[i].re, {lane[1], lane[0]})};
-              if (tiles[i].im != kernel::kNone) x.im = b.load(tiles[i].im, {lane[1], lane[0]});
-              maker_.e().provide(op, index, {x});
-            }
-            store_results(maker_, fused_, all, memories, index);
-          });
-    });
+    const auto read_by_columns = [&](bool checks) {
+      b.lanes({tile_across_, tile_along_}, [&](const Values& lane) {
+        Values index = start;
+        index[across] = b.add(start[across], lane[0]);
+        index[along] = b.add(start[along], lane[1]);
+        const auto store = [&] {
+          for (size_t i = 0; i < transposes.size(); ++i) {
+            const Instruction& op = *transposes[i].op;
+            Element x = {b.load(tiles[i].re, {lane[1], lane[0]})};
+            if (tiles[i].im != kernel::kNone) x.im = b.load(tiles[i].im, {lane[1], lane[0]});
+            maker_.e().provide(op, index, {x});
+          }
+          store_results(maker_, fused_, all, memories, index);
+        };
+        if (!checks) return store();
+        if_inside(
+            b,
+            {{index[across], dims[across], tile_across_}, {index[along], dims[along], tile_along_}},
+            store);
+      });
+    };
+    // Tiles inside the array, which nearly all are, have no checks: a CPU transposes them in
+    // registers.
+    if_whole(
+        b, {{start[across], dims[across], tile_across_}, {start[along], dims[along], tile_along_}},
+        [&] { read_by_columns(false); }, [&] { read_by_columns(true); });
   }
 
  private:
