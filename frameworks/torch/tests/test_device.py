@@ -301,7 +301,6 @@ def test_pinned_batches():
     assert torch.cat(batches).tolist() == list(range(8))
 
 
-@pytest.mark.left_to_the_cpu
 @pytest.mark.parametrize("momentum", [0.1, None])
 @pytest.mark.parametrize("norm, shape", [(nn.BatchNorm1d, (8, 3)), (nn.BatchNorm2d, (4, 3, 5, 5)), (nn.BatchNorm3d, (2, 3, 2, 3, 3)),
                                          (nn.InstanceNorm2d, (2, 3, 4, 4))])
@@ -366,6 +365,7 @@ def test_ops_that_compile_beside_compiled_functions():
     assert not wrong and len(calls) > 10 and tenon_torch.counters.programs >= before + 6
 
 
+@pytest.mark.left_to_the_cpu
 def test_left_to_the_cpu(monkeypatch):
     """What has no lowering goes to the CPU and back, and is counted by name; a variable makes an error of it."""
     x, y = pair(5, 5)
