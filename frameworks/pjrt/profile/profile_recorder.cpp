@@ -18,7 +18,7 @@ ProfileRecorder& ProfileRecorder::instance() {
 void ProfileRecorder::add(ProfileSpan span) {
   const std::lock_guard lock(mutex_);
   for (const std::shared_ptr<ProfileRecording>& each : all_) {
-    if (span.end < each->begin) continue;
+    if (span.begin < each->begin) continue;
     if (each->spans.size() < kMostSpans) {
       each->spans.push_back(span);
     } else {

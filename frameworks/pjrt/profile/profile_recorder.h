@@ -36,7 +36,7 @@ struct ProfileSpan {
 /// Nanoseconds of std::chrono::steady_clock.
 int64_t profile_clock();
 
-/// The spans that were recorded, in the order in which they ended.
+/// The spans that were recorded, in the order in which they ended: those that began within it.
 struct ProfileRecording {
   std::vector<ProfileSpan> spans;
   /// Spans beyond the most that a recording keeps (kMostSpans).

@@ -119,9 +119,8 @@ class PlaneWriter {
     std::string bytes;
     protozero::pbf_writer event(bytes);
     event.add_int64(kEventMetadataId, named->second);
-    const int64_t begin = std::max(span.begin, recording_.begin);
-    event.add_int64(kEventOffsetPs, (begin - recording_.begin) * kPicoseconds);
-    event.add_int64(kEventDurationPs, std::max<int64_t>(span.end - begin, 0) * kPicoseconds);
+    event.add_int64(kEventOffsetPs, (span.begin - recording_.begin) * kPicoseconds);
+    event.add_int64(kEventDurationPs, std::max<int64_t>(span.end - span.begin, 0) * kPicoseconds);
     if (span.bytes >= 0) {
       add_stat(event, SpanStat::kBytes,
                [&](auto& stat) { stat.add_int64(kStatInt64, span.bytes); });
