@@ -1,3 +1,5 @@
+// bench/devices/: programs that devices are compared by, and kernels by hand beside them.
+//
 // Kernels that somebody wrote for an OpenCL device, with the sizes of this folder's programs: what
 // is there to be had of the device, beside what Tenon's source gets. For devices like a CPU's
 // (PoCL): a work item has vectors of 16 floats, and rows or tiles of its own.
@@ -177,13 +179,13 @@ void must(cl_int code, const char* what) {
 
 using Floats = std::vector<float>;
 
-struct Device {
+struct MeasuredDevice {
   cl_device_id id = nullptr;
   cl_context context = nullptr;
   cl_command_queue queue = nullptr;
   cl_program program = nullptr;
 
-  Device() {
+  MeasuredDevice() {
     cl_platform_id platform = nullptr;
     must(clGetPlatformIDs(1, &platform, nullptr), "clGetPlatformIDs");
     must(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &id, nullptr), "clGetDeviceIDs");
@@ -240,7 +242,7 @@ Floats random_floats(size_t count, uint32_t seed) {
 
 int rounds = 30;
 
-void time(const Device& device, const char* name, const std::function<void()>& run) {
+void time(const MeasuredDevice& device, const char* name, const std::function<void()>& run) {
   std::vector<double> seconds;
   for (int i = 0; i < rounds + 2; ++i) {
     const auto begin = std::chrono::steady_clock::now();
@@ -267,7 +269,7 @@ void check(const char* name, const Floats& found, const std::vector<size_t>& pla
   }
 }
 
-void products(const Device& d) {
+void products(const MeasuredDevice& d) {
   constexpr size_t n = 1024;
   const Floats a = random_floats(n * n, 1), b = random_floats(n * n, 2);
   const cl_mem x = d.array(a), y = d.array(b), z = d.array(Floats(n * n));
@@ -296,7 +298,7 @@ void products(const Device& d) {
   check("CLBlast", d.read(z, n * n), places, expected);
 }
 
-void convolution(const Device& d) {
+void convolution(const MeasuredDevice& d) {
   constexpr size_t size = 56, features = 64;
   const Floats x = random_floats(size * size * features, 1);
   const Floats w = random_floats(9 * features * features, 2);
@@ -320,7 +322,7 @@ void convolution(const Device& d) {
       });
 }
 
-void rows(const Device& d) {
+void rows(const MeasuredDevice& d) {
   constexpr size_t n = 1024;
   const Floats x = random_floats(n * n, 1), g = random_floats(n, 2), b = random_floats(n, 3);
   const cl_mem in = d.array(x), y = d.array(Floats(n * n));
@@ -342,7 +344,7 @@ void rows(const Device& d) {
   });
 }
 
-void squares(const Device& d) {
+void squares(const MeasuredDevice& d) {
   constexpr size_t n = 2048;
   const Floats x = random_floats(n * n, 1), z = random_floats(n * n, 2);
   const cl_mem in = d.array(x), y = d.array(Floats(n * n)), parts = d.array(Floats(64));
@@ -373,7 +375,7 @@ void squares(const Device& d) {
   check("add", d.read(y, n * n), {0, 77, n * n - 1}, [&](size_t at) { return x[at] + z[at]; });
 }
 
-void scan(const Device& d) {
+void scan(const MeasuredDevice& d) {
   constexpr size_t n = 1 << 20;
   const Floats x = random_floats(n, 1);
   const cl_mem in = d.array(x), sums = d.array(Floats(64)), y = d.array(Floats(n));
@@ -394,7 +396,7 @@ void scan(const Device& d) {
 
 int main(int count, char** words) {
   if (count > 1) rounds = std::max(1, std::atoi(words[1]));
-  const Device device;
+  const MeasuredDevice device;
   const cl_kernel nothing = device.kernel("nothing", {});
   time(device, "launch", [&] { device.launch(nothing, {1}); });
   products(device);

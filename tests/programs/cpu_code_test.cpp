@@ -192,7 +192,7 @@ TEST(CpuCode, RowsOfThreeAreVectors) {
   EXPECT_EQ(count(made.code, R"(@llvm\.masked\.(gather|scatter))"), 0);
 }
 
-// Tiles within an array are transposed in registers, whatever its size.
+// Tiles within an array of any size are transposed in registers.
 TEST(CpuCode, TransposesOfAnySizeAreInRegisters) {
   for (const int size : {1000, 1024}) {
     const Made made =
