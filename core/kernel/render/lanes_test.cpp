@@ -7,6 +7,7 @@
 
 #include "core/kernel/render/c_library.h"
 #include "core/kernel/render/render.h"
+#include "core/kernel/render/source_writer.h"
 #include "core/kernel/testing/case_test_util.h"
 
 namespace tenon::kernel {
@@ -323,6 +324,55 @@ kernel @KIND(%x: in s32[ROWS, COLUMNS], %y: out s32[LANES], %z: in s32[LANES]) i
     EXPECT_FALSE(std::regex_search(render(kernels, options)->text, array));
     options.lanes = 1;
   }
+}
+
+// Sums in scratch, as schedules for wide registers have them: blocks of them stay in registers, in
+// vectors where the language has those.
+TEST(RenderedLanes, ProductsWithSumsInScratch) {
+  constexpr std::string_view kText = R"(
+kernel @product(%x: in f32[12, 10], %w: in f32[10, 16], %y: out f32[12, 16]) index s32 grid() {
+  scratch %a : f32[12,10]
+  scratch %b : f32[10,16]
+  scratch %sums : f32[12,16]
+  lanes(%i: 12, %j: 16) {
+    %start = convert %j : s32 -> f32
+    store %start, %sums[%i, %j] : f32
+  }
+  copy box(12, 10) %a[0, 0] by(0, 1) = %x[0, 0] by(0, 1) pad 0.0
+  copy box(10, 16) %b[0, 0] by(0, 1) = %w[0, 0] by(0, 1) pad 0.0
+  contract box(12, 16, 10) %sums[0, 0] += %a[0, 0] * %b[0, 0]
+  lanes(%i: 12, %j: 16) {
+    %sum = load %sums[%i, %j] : f32
+    store %sum, %y[%i, %j] : f32
+  }
+}
+)";
+  const auto kernel = parse(std::string(kText), "product");
+  ASSERT_TRUE(kernel) << kernel.error().to_string();
+  ASSERT_TRUE(verify(*kernel).ok()) << verify(*kernel).to_string();
+  EXPECT_TRUE(std::ranges::any_of(kernel->nodes,
+                                  [&](const Node& n) { return is_register_product(*kernel, n); }));
+  Case c = {*kernel, testing::zero_buffers(*kernel)};
+  for (int64_t i = 0; i < 120; ++i) c.buffers[0].set_double(i, static_cast<double>(i % 7 - 3));
+  for (int64_t i = 0; i < 160; ++i) c.buffers[1].set_double(i, static_cast<double>(i % 5 - 2));
+  for (const int64_t lanes : {1, 3, 16}) expect_interpreters_results({c}, options_of(lanes));
+  RenderOptions options;
+  options.language = Language::kOpenCl;
+  options.lanes = 1;
+  options.vector_bytes = 32;
+  const auto source = render({&c.kernel, 1}, options);
+  ASSERT_TRUE(source) << source.error().to_string();
+  // Six rows of two vectors, read and written once, and two vectors of the second factor.
+  const auto count = [&](const std::string& word) {
+    size_t found = 0;
+    for (size_t at = source->text.find(word); at != std::string::npos;
+         at = source->text.find(word, at + 1)) {
+      ++found;
+    }
+    return found;
+  };
+  EXPECT_EQ(count("vstore8("), 12U) << source->text;
+  EXPECT_EQ(count("vload8("), 14U) << source->text;
 }
 
 TEST(RenderedLanes, Atomics) {

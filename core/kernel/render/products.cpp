@@ -6,11 +6,32 @@
 #include "core/kernel/render/statement_writer.h"
 
 namespace tenon::kernel {
+namespace {
+
+// Sums in scratch, as schedules for wide registers have them, from their first element on.
+bool covers_scratch_sums(const Kernel& kernel, const Node& n) {
+  const Memory& c = kernel.memory(n.memories[0]);
+  return c.space == Space::kScratch && c.dims.size() == 2 && n.extents[0] > 0 && n.extents[1] > 0 &&
+         std::all_of(n.operands.begin(), n.operands.begin() + 2, [&](ValueId start) {
+           return kernel.is_constant(start) && kernel.value(start).bits == 0;
+         });
+}
+
+// The greatest divisor of `count` that is not above `most`.
+int64_t block_of(int64_t count, int64_t most) {
+  int64_t size = std::min(count, most);
+  while (count % size != 0) --size;
+  return size;
+}
+
+}  // namespace
+
 bool is_register_product(const Kernel& kernel, const Node& n) {
   if (n.op != OpCode::kContract || n.transpose_a || n.transpose_b) return false;
   const Memory& c = kernel.memory(n.memories[0]);
   const bool floats = c.type == ElementType::kF32 || c.type == ElementType::kF64;
-  if (!floats || !c.strides.empty() || !covers_private_sums(kernel, n)) return false;
+  if (!floats || !c.strides.empty()) return false;
+  if (!covers_private_sums(kernel, n) && !covers_scratch_sums(kernel, n)) return false;
   for (const MemoryId m : {n.memories[1], n.memories[2]}) {
     const Memory& tile = kernel.memory(m);
     const bool fits = tile.space == Space::kScratch && tile.type == c.type &&
@@ -33,29 +54,43 @@ Result<Kernel> legal_for_source(const Kernel& kernel, Language language) {
   return legalize(expand_tiles(kernel, /*registers=*/false, keeps), form);
 }
 
-void SourceWriter::contract(const Node& n) {
+SourceWriter::ProductBlocks SourceWriter::blocks_of(const Node& n) const {
   const Memory& c = kernel_.memory(n.memories[0]);
+  if (c.space == Space::kPrivate) return {c.dims[0], c.dims[1], c.dims[2], c.dims[3], c.dims[3]};
+  // As many sums as sixteen registers hold beside the factors.
+  constexpr int64_t kRows = 6;
+  constexpr int64_t kVectors = 2;
+  constexpr int64_t kFewestColumns = 4;
+  const int64_t width = has_lanes() ? 1 : vector_width(c.type, n.extents[1]);
+  const int64_t columns = width == 1 ? block_of(n.extents[1], kFewestColumns)
+                                     : width * block_of(n.extents[1] / width, kVectors);
+  const int64_t rows = block_of(n.extents[0], kRows);
+  return {n.extents[0] / rows, n.extents[1] / columns, rows, columns, c.resolved_strides()[0]};
+}
+
+void SourceWriter::contract(const Node& n) {
+  const ProductBlocks blocks = blocks_of(n);
   const std::string p = fresh();
   const std::string q = fresh();
   if (has_lanes()) {
     if (loaded_) barrier();
     const std::string place = fresh();
-    line("for (int32_t {0} = lane; {0} < {1}; {0} += {2}) {{", place, c.dims[0] * c.dims[1],
+    line("for (int32_t {0} = lane; {0} < {1}; {0} += {2}) {{", place, blocks.down * blocks.across,
          lanes_);
     ++depth_;
-    line("const int32_t {} = {} / {};", p, place, c.dims[1]);
-    line("const int32_t {} = {} % {};", q, place, c.dims[1]);
+    line("const int32_t {} = {} / {};", p, place, blocks.across);
+    line("const int32_t {} = {} % {};", q, place, blocks.across);
     product_of_lane(n, p, q, fmt::format("{} / {}", place, lanes_));
     --depth_;
     line("}}");
     barrier();
     return;
   }
-  line("for (int32_t {0} = 0; {0} < {1}; ++{0}) {{", p, c.dims[0]);
+  line("for (int32_t {0} = 0; {0} < {1}; ++{0}) {{", p, blocks.down);
   ++depth_;
-  line("for (int32_t {0} = 0; {0} < {1}; ++{0}) {{", q, c.dims[1]);
+  line("for (int32_t {0} = 0; {0} < {1}; ++{0}) {{", q, blocks.across);
   ++depth_;
-  product_of_lane(n, p, q, fmt::format("({} * {} + {})", p, c.dims[1], q));
+  product_of_lane(n, p, q, fmt::format("({} * {} + {})", p, blocks.across, q));
   for (int i = 0; i < 2; ++i) {
     --depth_;
     line("}}");
@@ -65,8 +100,9 @@ void SourceWriter::contract(const Node& n) {
 void SourceWriter::product_of_lane(const Node& n, const std::string& p, const std::string& q,
                                    const std::string& part) {
   const Memory& c = kernel_.memory(n.memories[0]);
-  const int64_t rows = c.dims[2];
-  const int64_t columns = c.dims[3];
+  const ProductBlocks blocks = blocks_of(n);
+  const int64_t rows = blocks.rows;
+  const int64_t columns = blocks.columns;
   const std::string_view element = type_text(c.type);
   const int64_t width = has_lanes() ? 1 : vector_width(c.type, columns);
   const std::string type = width == 1 ? std::string(element) : fmt::format("{}{}", element, width);
@@ -78,11 +114,14 @@ void SourceWriter::product_of_lane(const Node& n, const std::string& p, const st
   Names sums;
   for (int64_t i = 0; i < rows * vectors; ++i) sums.push_back(fresh());
   const std::string own =
-      fmt::format("{} + {} * {}", memories_[n.memories[0]], part, rows * columns);
+      c.space == Space::kPrivate
+          ? fmt::format("{} + {} * {}", memories_[n.memories[0]], part, rows * columns)
+          : fmt::format("{} + {} * {} + {} * {}", memories_[n.memories[0]], p, rows * blocks.stride,
+                        q, columns);
   const auto sum = [&](int64_t u, int64_t w) { return sums[static_cast<size_t>(u * vectors + w)]; };
   const auto for_each_sum = [&](const auto& body) {
     for (int64_t u = 0; u < rows; ++u) {
-      for (int64_t w = 0; w < vectors; ++w) body(u, w, u * columns + w * width);
+      for (int64_t w = 0; w < vectors; ++w) body(u, w, u * blocks.stride + w * width);
     }
   };
   for_each_sum([&](int64_t u, int64_t w, int64_t offset) {

@@ -195,6 +195,12 @@ class SourceWriter {
 
   // --- Products of tiles (products.cpp)
 
+  /// Sums that a work-item keeps in registers at once: `down` x `across` blocks of rows x columns;
+  /// `stride` elements lie between the rows of a block.
+  struct ProductBlocks {
+    int64_t down, across, rows, columns, stride;
+  };
+  ProductBlocks blocks_of(const Node& n) const;
   void contract(const Node& n);
   /// The results of the lane (p, q), which is the `part`-th of its work-item.
   void product_of_lane(const Node& n, const std::string& p, const std::string& q,
