@@ -54,6 +54,6 @@ def worse(before: list, after: list) -> list[Regression]:
             add("compile time", was, now)
         if figure["tenon_temporaries"] > old["tenon_temporaries"] * (1 + ALLOWED["temporaries"]):
             add("temporaries", old["tenon_temporaries"], figure["tenon_temporaries"])
-        if "wrong" in figure and "wrong" not in old:
+        if figure.get("wrong") == "tenon" and old.get("wrong") != "tenon":
             add("results", 1, 0)
     return sorted(found, key=lambda each: each.before / each.after if each.what == "temporaries" else each.after / each.before)

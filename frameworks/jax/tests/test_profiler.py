@@ -58,7 +58,8 @@ def test_programs(run_program, tmp_path):
     # By the clock of JAX's own events.
     [(begin, end)] = found["compiled"]
     [(_, begin_here, end_here)] = events["Compilations"]
-    assert begin <= begin_here < end_here <= end
+    apart = 50e6  # Nanoseconds, in which another process may have run between the readings of two clocks.
+    assert begin - apart <= begin_here < end_here <= end + apart
 
 
 def test_steps(run_program, tmp_path):

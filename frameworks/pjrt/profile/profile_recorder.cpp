@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 
 namespace tenon::pjrt {
 
@@ -15,16 +16,18 @@ ProfileRecorder& ProfileRecorder::instance() {
   return *recorder;
 }
 
-void ProfileRecorder::add(ProfileSpan span) {
+void ProfileRecorder::add(ProfileSpan span) noexcept {
   const std::lock_guard lock(mutex_);
-  for (const std::shared_ptr<ProfileRecording>& each : all_) {
-    if (span.begin < each->begin) continue;
-    if (each->spans.size() < kMostSpans) {
-      each->spans.push_back(span);
-    } else {
-      ++each->dropped;
-    }
+  const auto oldest = std::ranges::find_if(all_, [&](const auto& each) {
+    return span.begin >= each->begin && (each->end == 0 || span.begin <= each->end);
+  });
+  if (oldest == all_.end()) return;
+  ProfileRecording& recording = **oldest;
+  try {
+    if (recording.spans.size() < kMostSpans) return recording.spans.push_back(std::move(span));
+  } catch (const std::bad_alloc&) {  // Work goes on without its span.
   }
+  ++recording.dropped;
 }
 
 void ProfileRecorder::add_when(const runtime::Event& done, ProfileSpan span) {
@@ -32,15 +35,22 @@ void ProfileRecorder::add_when(const runtime::Event& done, ProfileSpan span) {
     const std::lock_guard lock(mutex_);
     ++in_flight_;
   }
-  done.on_ready([this, span = std::move(span)](const Status&) mutable {
-    span.end = profile_clock();
-    add(std::move(span));
+  const auto ended = [this] {
     {
       const std::lock_guard lock(mutex_);
       --in_flight_;
     }
     ended_.notify_all();
-  });
+  };
+  try {
+    done.on_ready([this, ended, span = std::move(span)](const Status&) mutable {
+      span.end = profile_clock();
+      add(std::move(span));
+      ended();
+    });
+  } catch (const std::bad_alloc&) {
+    ended();
+  }
 }
 
 std::shared_ptr<ProfileRecording> ProfileRecorder::begin() {
@@ -58,10 +68,10 @@ std::shared_ptr<ProfileRecording> ProfileRecorder::begin() {
 void ProfileRecorder::end(const std::shared_ptr<ProfileRecording>& recording) {
   std::unique_lock lock(mutex_);
   if (std::ranges::find(all_, recording) == all_.end()) return;
+  recording->end = profile_clock();  // What begins from here on is not a part of it.
   ended_.wait_for(lock, std::chrono::seconds(1), [this] { return in_flight_ == 0; });
   if (std::erase(all_, recording) == 0) return;  // Another thread ended it meanwhile.
   --recordings_;
-  recording->end = profile_clock();
 }
 
 }  // namespace tenon::pjrt

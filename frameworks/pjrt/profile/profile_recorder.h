@@ -42,7 +42,7 @@ struct ProfileRecording {
   /// Spans beyond the most that a recording keeps (kMostSpans).
   int64_t dropped = 0;
   int64_t begin = 0;  ///< Nanoseconds of profile_clock().
-  int64_t end = 0;
+  int64_t end = 0;    ///< 0 until it ends.
   /// Nanoseconds since 1970 at which profile_clock() was 0.
   int64_t epoch = 0;
 };
@@ -56,11 +56,14 @@ class ProfileRecorder {
 
   /// Whether spans are wanted: cheap, for callers that ask before each piece of work.
   bool is_recording() const { return recordings_.load(std::memory_order_relaxed) > 0; }
-  void add(ProfileSpan span);
+  /// Adds it to the oldest recording in which it began. A span for which there is no memory counts
+  /// as dropped.
+  void add(ProfileSpan span) noexcept;
   /// Adds the span when `done` has happened, which is its end.
   void add_when(const runtime::Event& done, ProfileSpan span);
 
-  /// Begins a recording. Several at once get the same spans.
+  /// Begins a recording. Of several at once the oldest gets the spans: a framework that registered
+  /// the plug-in under several names starts as many profilers, and puts what they have together.
   std::shared_ptr<ProfileRecording> begin();
   /// Ends it, after waiting for work that began before, for a second at most. Ending it again does
   /// nothing.

@@ -355,7 +355,7 @@ def test_ops_that_compile_beside_compiled_functions():
             except RuntimeError as error:
                 wrong.append(error)
 
-    thread = threading.Thread(target=call)
+    thread = threading.Thread(target=call, daemon=True)
     thread.start()
     before = tenon_torch.counters.programs
     for n in range(50, 56):

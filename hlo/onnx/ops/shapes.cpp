@@ -229,6 +229,7 @@ Value pad_by_elements(Ls& n, Value x, int64_t axis, int64_t low, int64_t high,
   if (size == 0) bad_onnx("dimension {} has no elements to repeat", axis);
   constexpr int64_t kMostPlaces = int64_t{1} << 28;
   if (std::max({low, high, size}) > kMostPlaces) exceed_onnx("a pad of {} elements", low);
+  if (std::min(low, high) < -size) bad_onnx("dimension {} has {} elements", axis, size);
   // Negative pads take elements away first; what is left repeats itself, as in ONNX Runtime.
   const int64_t first = std::max<int64_t>(-low, 0);
   const int64_t left = size - first - std::max<int64_t>(-high, 0);
