@@ -158,8 +158,7 @@ Result<TargetCpu> target_cpu(std::string triple, std::string cpu, const std::str
     return unimplemented("{} is big-endian: arrays and constants are little-endian", triple);
   }
   if (!machine.isOSBinFormatELF()) {
-    return unimplemented(
-        "{}: objects are written in ELF alone, which macOS and Windows do not read", triple);
+    return unimplemented("{}: objects are written in ELF alone", triple);
   }
   const std::unique_ptr<llvm::MCSubtargetInfo> plain(
       target->createMCSubtargetInfo(found.triple, "", ""));

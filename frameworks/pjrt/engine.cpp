@@ -72,22 +72,13 @@ Status check_targets(const runtime::CompiledProgram& compiled, const runtime::Cu
 
 constexpr int64_t kMostDevices = 1024;
 
-std::string profile_name_of(std::string_view kind, size_t device) {
-  return fmt::format("{} {}", kind, device);
-}
-
-// Adds what the layer `trace` sees to recordings. `devices` are those of the backend, of which an
-// engine opens those from `first` on.
+// Adds what the layer `trace` sees to recordings.
 Result<std::shared_ptr<backend::Backend>> with_profiled_steps(
-    std::shared_ptr<backend::Backend> inner, size_t first) {
+    std::shared_ptr<backend::Backend> inner) {
   TENON_ASSIGN(const std::vector<backend::DeviceInfo> devices, inner->devices());
-  std::vector<std::string> names;
-  for (size_t i = 0; i < devices.size(); ++i) {
-    names.push_back(profile_name_of(devices[i].target.name, i < first ? i : i - first));
-  }
   backend::TraceOptions options;
   options.path.clear();
-  options.seen = [names](const backend::TracedSlice& slice) {
+  options.seen = [devices](const backend::TracedSlice& slice) {
     ProfileRecorder& recorder = ProfileRecorder::instance();
     if (!recorder.is_recording()) return;
     constexpr double kNanoseconds = 1e9;
@@ -95,7 +86,7 @@ Result<std::shared_ptr<backend::Backend>> with_profiled_steps(
     if (slice.kind == Kind::kToDevice || slice.kind == Kind::kToHost) return;
     ProfileSpan span;
     span.row = ProfileRow::kSteps;
-    span.device = names[slice.device];
+    span.device = devices[slice.device].name;
     span.name = slice.name;
     span.kernel = slice.kernel;
     span.queue = slice.queue;
@@ -342,10 +333,6 @@ std::string NamedDevices::device_kind(size_t device) const {
   return backend == nullptr ? "reference" : devices[device].target.name;
 }
 
-std::string NamedDevices::profile_name(size_t device) const {
-  return profile_name_of(device_kind(device), device);
-}
-
 namespace {
 
 Status check(const EngineOptions& options) {
@@ -380,7 +367,7 @@ Result<std::pair<std::shared_ptr<backend::Backend>, size_t>> backend_of(
   TENON_ASSIGN(auto backend, backend::Registry::instance().get(name.backend));
   TENON_ASSIGN(backend, backend::with_layers(std::move(backend), options.layers));
   if (options.profile_steps) {
-    TENON_ASSIGN(backend, with_profiled_steps(std::move(backend), name.index));
+    TENON_ASSIGN(backend, with_profiled_steps(std::move(backend)));
   }
   return std::pair(std::move(backend), name.index);
 }

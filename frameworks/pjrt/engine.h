@@ -64,8 +64,6 @@ struct NamedDevices {
   /// As those of an Engine.
   std::string description() const;
   std::string device_kind(size_t device) const;
-  /// The kind and the index, for profiles.
-  std::string profile_name(size_t device) const;
 };
 /// The devices that an Engine would open. Errors: those of Engine::open that come before opening.
 Result<NamedDevices> find_devices(const EngineOptions& options);
@@ -98,7 +96,6 @@ class Engine {
   std::string description() const { return named_.description(); }
   /// The kind of a device: an executable for one kind runs on every device of that kind.
   std::string device_kind(size_t device) const { return named_.device_kind(device); }
-  std::string profile_name(size_t device) const { return named_.profile_name(device); }
   const std::vector<std::shared_ptr<runtime::Device>>& devices() const {
     return client_->devices();
   }

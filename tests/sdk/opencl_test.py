@@ -275,6 +275,9 @@ def main():
     words.add_argument("--only", action="append", metavar="PART", help="this part alone (may be given several times)")
     arguments = words.parse_args()
     build = arguments.build.resolve()
+    names = list(parts(None, build, arguments.full))
+    if unknown := set(arguments.only or []) - set(names):
+        words.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(names)}")
     if not has_device():
         print("SKIP all: there is no OpenCL device (on Debian: apt install pocl-opencl-icd)")
         return 0
@@ -287,8 +290,6 @@ def main():
         if not attempt("build", test_build, plugin):
             return 1
         chosen = parts(plugin, build, arguments.full)
-        if unknown := set(arguments.only or []) - set(chosen):
-            words.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(chosen)}")
         good = True
         for name, part in chosen.items():
             if arguments.only and name not in arguments.only:

@@ -8,13 +8,10 @@
 namespace tenon::kernel {
 namespace {
 
-// Sums in scratch, as schedules for wide registers have them, from their first element on.
+// Sums in scratch, as schedules for wide registers have them.
 bool covers_scratch_sums(const Kernel& kernel, const Node& n) {
   const Memory& c = kernel.memory(n.memories[0]);
-  return c.space == Space::kScratch && c.dims.size() == 2 && n.extents[0] > 0 && n.extents[1] > 0 &&
-         std::all_of(n.operands.begin(), n.operands.begin() + 2, [&](ValueId start) {
-           return kernel.is_constant(start) && kernel.value(start).bits == 0;
-         });
+  return c.space == Space::kScratch && c.dims.size() == 2 && n.extents[0] > 0 && n.extents[1] > 0;
 }
 
 // The greatest divisor of `count` that is not above `most`.
@@ -38,8 +35,7 @@ bool is_register_product(const Kernel& kernel, const Node& n) {
                       tile.dims.size() == 2 && tile.resolved_strides()[1] == 1;
     if (!fits) return false;
   }
-  // The starts of c are zero; so must those of the tiles be.
-  return std::all_of(n.operands.begin() + 2, n.operands.end(), [&](ValueId start) {
+  return std::all_of(n.operands.begin(), n.operands.end(), [&](ValueId start) {
     return kernel.is_constant(start) && kernel.value(start).bits == 0;
   });
 }

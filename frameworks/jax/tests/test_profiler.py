@@ -37,7 +37,7 @@ calls = [event for line in host[0].lines for event in line.events if "CompileAnd
 perfetto = json.loads(gzip.open(file).read())["traceEvents"]
 [process] = [each["pid"] for each in perfetto if each.get("name") == "process_name" and each["args"]["name"] == plane.name]
 shown = [each["name"] for each in perfetto if each.get("ph") == "X" and each["pid"] == process]
-print(json.dumps({"plane": plane.name, "events": events, "shown": shown, "kind": jax.devices()[0].device_kind,
+print(json.dumps({"plane": plane.name, "events": events, "shown": shown,
                   "compiled": [(call.start_ns, call.end_ns) for call in calls]}))
 """
 
@@ -49,7 +49,7 @@ def profile(run_program, folder, **variables):
 def test_programs(run_program, tmp_path):
     found = profile(run_program, tmp_path)
     events = found["events"]
-    assert found["plane"] == f"/device:CUSTOM:{found['kind']} 0"
+    assert found["plane"].startswith("/device:CUSTOM:")
     assert [name for name, _, _ in events["XLA Modules"]] == 3 * ["jit_before"] + ["jit_within"]
     assert [name for name, _, _ in events["Compilations"]] == ["jit_within"]
     assert "host to device" in [name for line, rows in events.items() if line.startswith("Transfers") for name, _, _ in rows]

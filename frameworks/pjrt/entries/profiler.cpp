@@ -39,7 +39,7 @@ struct ProfilerEntry<function> {
     try {
       Status status = function(*args);
       return status.ok() ? nullptr : new PLUGIN_Profiler_Error{std::move(status)};
-    } catch (const std::exception&) {
+    } catch (...) {
       return &no_memory;
     }
   }
@@ -122,7 +122,7 @@ Status collect_data(PLUGIN_Profiler_CollectData_Args& args) {
   PLUGIN_Profiler* const profiler = args.profiler;
   if (profiler == nullptr || profiler->recording == nullptr) return {};
   ProfileRecorder::instance().end(profiler->recording);
-  if (profiler->data.empty()) profiler->data = xspace_of(*profiler->recording);
+  if (profiler->data.empty()) profiler->data = xspace_of(std::move(*profiler->recording));
   args.buffer_size_in_bytes = profiler->data.size();
   auto* const data = reinterpret_cast<uint8_t*>(profiler->data.data());
   if (args.buffer == nullptr) {

@@ -2,7 +2,9 @@
 //
 // A recording begins when the framework asks for it (entries/profiler.cpp). While there is one, the
 // functions of the table add a span for each compilation, execution and transfer, and the layer
-// `trace` one for each step, if the device was opened for that (EngineOptions::profile_steps).
+// `trace` one for each step, if the device was opened for that (EngineOptions::profile_steps). Not
+// recorded: contents that come later (late_buffers.cpp), raw copies whose destination is named
+// later, transfers of a running program, executables that are loaded.
 #pragma once
 
 #include <atomic>
@@ -23,7 +25,7 @@ enum class ProfileRow : uint8_t { kPrograms, kSteps, kTransfers, kCompilations }
 /// Work of a device, or for it, from its begin to its end.
 struct ProfileSpan {
   ProfileRow row = ProfileRow::kPrograms;
-  std::string device;  ///< Its kind and number, which name it in the profile.
+  std::string device;  ///< The backend's name for it, "interp:0".
   std::string name;
   std::string kernel;  ///< If it is a step that launches one.
   uint32_t queue = 0;  ///< For steps.

@@ -1,7 +1,6 @@
 // Spans of the table's functions.
 #pragma once
 
-#include <optional>
 #include <string_view>
 
 #include "frameworks/pjrt/objects.h"
@@ -22,7 +21,7 @@ class ProfiledWork {
     if (begin_ == kNotRecorded) return;
     ProfileSpan span;
     span.row = row;
-    span.device = device.engine->profile_name(device.place);
+    span.device = device.description.backend_device;
     span.name = name;
     span.bytes = bytes;
     span.begin = begin_;

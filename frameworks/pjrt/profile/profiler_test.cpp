@@ -232,7 +232,7 @@ TEST(Profile, HasProgramsTransfersAndCompilations) {
   run_often(executable, x, 2);  // Not recorded.
   const auto planes = profiler.planes();
   ASSERT_EQ(planes.size(), 1u);
-  EXPECT_EQ(planes.begin()->first, "/device:CUSTOM:interp 0");
+  EXPECT_EQ(planes.begin()->first, "/device:CUSTOM:interp:0");
   const ReadPlane& plane = planes.begin()->second;
   EXPECT_EQ(names_of(plane.at("XLA Modules")), std::vector<std::string>(3, "jit_profiled"));
   EXPECT_EQ(names_of(plane.at("Compilations")), std::vector<std::string>{"jit_profiled"});

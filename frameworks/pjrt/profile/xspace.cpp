@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 #include <protozero/pbf_writer.hpp>
-#include <span>
 #include <string_view>
 #include <utility>
 
@@ -184,10 +183,11 @@ std::string plane_of(const ProfileRecording& recording, int64_t id, std::string_
 
 }  // namespace
 
-std::string xspace_of(const ProfileRecording& recording) {
+std::string xspace_of(ProfileRecording recording) {
   std::map<std::string, std::map<std::pair<ProfileRow, uint32_t>, ProfileLine>> devices;
-  for (const ProfileSpan& span : recording.spans) {
-    devices[span.device][{span.row, span.queue}].push_back(span);
+  for (ProfileSpan& span : recording.spans) {
+    ProfileLine& row = devices[span.device][{span.row, span.queue}];
+    row.push_back(std::move(span));
   }
   std::string bytes;
   protozero::pbf_writer space(bytes);

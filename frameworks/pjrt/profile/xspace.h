@@ -13,6 +13,6 @@ namespace tenon::pjrt {
 /// executions of programs, "XLA Ops" steps, with another line for each further queue. Transfers and
 /// compilations have lines of their own, as many as there were at once. A recording without spans
 /// is the empty message.
-std::string xspace_of(const ProfileRecording& recording);
+std::string xspace_of(ProfileRecording recording);
 
 }  // namespace tenon::pjrt

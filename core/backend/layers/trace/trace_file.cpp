@@ -52,6 +52,7 @@ void TraceFile::add(const Json& event) {
 
 void TraceFile::slice(TraceTrack row, std::string_view name, double begin, double end,
                       const Json& arguments) {
+  if (!file_) return;
   add({{"ph", "X"},
        {"pid", row.process},
        {"tid", row.thread},
@@ -62,6 +63,7 @@ void TraceFile::slice(TraceTrack row, std::string_view name, double begin, doubl
 }
 
 void TraceFile::counter(uint64_t process, std::string_view name, double at, int64_t value) {
+  if (!file_) return;
   add({{"ph", "C"},
        {"pid", process},
        {"name", name},

@@ -248,24 +248,22 @@ def dispatch(op, *arguments, **words):
 _tracing = threading.RLock()
 
 
+# PyTorch's tracing without the switch by which functions that are compiled, in any thread, refuse to be called while something is traced:
+# the switch is a global name of PyTorch's module, of which this function gets a copy.
 _trace = getattr(_symbolic_trace.Tracer.trace, "_torchdynamo_orig_callable", _symbolic_trace.Tracer.trace)
-
-
-class _QuietTracer(proxy_tensor.PythonKeyTracer):
-    """A tracer that sets no switch by which functions that are compiled, in any thread, refuse to be called while something is traced:
-    the switch is a global name of PyTorch's module, of which `trace` gets a copy."""
-
-    trace = types.FunctionType(_trace.__code__, dict(vars(_symbolic_trace)), "trace", _trace.__defaults__, _trace.__closure__)
+_quiet_trace = types.FunctionType(_trace.__code__, dict(vars(_symbolic_trace)), "trace", _trace.__defaults__, _trace.__closure__)
 
 
 def _make_fx(function, fakes):
     """The graph of the function; `_tracing` is held."""
-    theirs = proxy_tensor.PythonKeyTracer
-    proxy_tensor.PythonKeyTracer = _QuietTracer
+    tracer = proxy_tensor.PythonKeyTracer
+    is_outermost = "trace" not in vars(tracer)
+    tracer.trace = _quiet_trace
     try:
         return proxy_tensor.make_fx(function, decomposition_table=decompositions(), tracing_mode="fake")(*fakes)
     finally:
-        proxy_tensor.PythonKeyTracer = theirs
+        if is_outermost:
+            del tracer.trace
 
 
 def _compiled(key, op, function, flat, structure) -> "_Kept | Unsupported":
