@@ -147,11 +147,14 @@ Status make_checks(const std::vector<HostCheck>& checks, const std::vector<Liter
 
 // --- One function of a part
 
-// The outcome of one more function; the first failure stays.
+// The outcome of one more function; the first failure stays, before what is not supported.
 void add_outcome(CaseResult& sum, CaseResult one) {
   const program::StepCounts steps = one.steps;
-  if (sum.outcome == Outcome::kPass && one.outcome != Outcome::kPass &&
-      one.outcome != Outcome::kNotRun) {
+  const auto rank = [](Outcome outcome) {
+    const bool is_right = outcome == Outcome::kPass || outcome == Outcome::kNotRun;
+    return is_right ? 0 : outcome == Outcome::kNotSupported ? 1 : 2;
+  };
+  if (rank(one.outcome) > rank(sum.outcome)) {
     const program::StepCounts before = sum.steps;
     sum = std::move(one);
     sum.steps = before;
@@ -227,10 +230,21 @@ CaseResult run_entry(const hlo::Module& module, const std::string& entry, CaseCo
   return result;
 }
 
-// Whether ops of the function wait for other processes or the host, or call what only the authors
-// of the file have.
-bool needs_others(const hlo::Computation& function) {
+// A loop whose body gives the values that it was given: it ends at once or never.
+bool changes_nothing(const Instruction& loop) {
+  const hlo::Computation& body = loop.region(1);
+  const std::vector<hlo::Value> next = body.return_instruction()->operands();
+  for (size_t i = 0; i < next.size(); ++i) {
+    if (next[i] != body.parameter(i)) return false;
+  }
+  return true;
+}
+
+// Whether the function may wait for ever, for other processes, the host or itself, or calls what
+// only the authors of the file have.
+bool cannot_run_alone(const hlo::Computation& function) {
   for (const Instruction& op : function) {
+    if (op.code() == OpCode::kWhile && changes_nothing(op)) return true;
     if (op.info().category == hlo::Category::kCommunication &&
         (op.info().effects & hlo::kSideEffect) != 0) {
       return true;
@@ -240,7 +254,7 @@ bool needs_others(const hlo::Computation& function) {
       return true;
     }
     for (size_t i = 0; i < op.region_count(); ++i) {
-      if (needs_others(op.region(i))) return true;
+      if (cannot_run_alone(op.region(i))) return true;
     }
   }
   return false;
@@ -251,7 +265,7 @@ std::vector<std::string> entries_of(const hlo::Module& module) {
   if (module.entry() != nullptr) return {std::string(module.entry()->name())};
   std::vector<std::string> entries;
   for (const auto& function : module.functions()) {
-    if (!function->is_declaration() && !needs_others(*function)) {
+    if (!function->is_declaration() && !cannot_run_alone(*function)) {
       entries.emplace_back(function->name());
     }
   }

@@ -36,6 +36,15 @@ func.func @waits(%token: !stablehlo.token) -> (tensor<4xf32>, !stablehlo.token) 
   %r:2 = "stablehlo.infeed"(%token) : (!stablehlo.token) -> (tensor<4xf32>, !stablehlo.token)
   return %r#0, %r#1 : tensor<4xf32>, !stablehlo.token
 }
+func.func @never_ends(%a: tensor<i1>) -> tensor<i1> {
+  %b = stablehlo.while(%c = %a) : tensor<i1>
+  cond {
+    stablehlo.return %c : tensor<i1>
+  } do {
+    stablehlo.return %c : tensor<i1>
+  }
+  return %b : tensor<i1>
+}
 func.func @asks(%a: tensor<4xf32>) -> tensor<4xf32> {
   %b = stablehlo.custom_call @theirs(%a) : (tensor<4xf32>) -> tensor<4xf32>
   return %b : tensor<4xf32>
@@ -102,24 +111,45 @@ TEST(DataCases, JudgeFloatsOpByOpWhereACheckFails) {
       << result.message;
 }
 
+// A target whose first result has a wrong first element.
+class OffByOneTarget : public Target {
+ public:
+  std::vector<std::string> description() const override { return {"wrong"}; }
+  Result<TargetRun> run(const hlo::Module& module, std::span<const Literal> arguments) override {
+    TENON_ASSIGN(TargetRun run, make_evaluator_target()->run(module, arguments));
+    run.results.front().set_double(0, run.results.front().get_double(0) + 1);
+    return run;
+  }
+};
+
 TEST(DataCases, FindAWrongDevice) {
-  // A target whose first result has a wrong first element.
-  class WrongTarget : public Target {
-   public:
-    std::vector<std::string> description() const override { return {"wrong"}; }
-    Result<TargetRun> run(const hlo::Module& module, std::span<const Literal> arguments) override {
-      TENON_ASSIGN(TargetRun run, make_evaluator_target()->run(module, arguments));
-      run.results.front().set_double(0, run.results.front().get_double(0) + 1);
-      return run;
-    }
-  };
   const DataFolder data;
-  WrongTarget target;
+  OffByOneTarget target;
   const auto cases = data_cases(data.folder.path()).value();
   for (const ConformanceCase& each : cases) {
     CaseContext context{target, 0, /*reduce=*/false};
     EXPECT_EQ(each.run(context).outcome, Outcome::kFail) << each.name;
   }
+}
+
+// A function that the verifier refuses hides no failure of those behind it.
+TEST(DataCases, FindAWrongDeviceBehindWhatIsNotSupported) {
+  const auto folder = TemporaryFolder::create("tenon").value();
+  const std::string refused = R"(
+func.func @draws() -> (tensor<f32>, tensor<f32>) {
+  %state = stablehlo.constant dense<1.0> : tensor<f32>
+  %r:2 = "stablehlo.rng_bit_generator"(%state) {rng_algorithm = #stablehlo<rng_algorithm DEFAULT>} : (tensor<f32>) -> (tensor<f32>, tensor<f32>)
+  return %r#0, %r#1 : tensor<f32>, tensor<f32>
+}
+)";
+  ASSERT_TRUE(write_file(folder.file("list.mlir"), refused + kList).ok());
+  const auto cases = data_cases(folder.path()).value();
+  const auto right = make_evaluator_target();
+  CaseContext with_right{*right};
+  EXPECT_EQ(cases[0].run(with_right).outcome, Outcome::kNotSupported);
+  OffByOneTarget wrong;
+  CaseContext with_wrong{wrong, 0, /*reduce=*/false};
+  EXPECT_EQ(cases[0].run(with_wrong).outcome, Outcome::kFail);
 }
 
 TEST(DataCases, AFolderWithoutProgramsIsAnError) {

@@ -41,14 +41,16 @@ Result<std::string> compile_c(const std::string& source, const std::string& comp
   return read_file(file);
 }
 
-Result<CLibrary> CLibrary::compile(const std::string& source, const std::string& flags) {
+Result<CLibrary> CLibrary::compile(const std::string& source, const std::string& flags,
+                                   const std::string& compiler) {
   TENON_ASSIGN(const TemporaryFolder folder, TemporaryFolder::create("tenon"));
-  TENON_ASSIGN(const std::string file,
-               compile_in(folder, source,
-                          fmt::format("{} -Wall -Wextra -Werror -Wno-unused-variable "
-                                      "-Wno-unused-function -Wno-unused-but-set-variable "
-                                      "-Wno-tautological-compare {}",
-                                      environment_or("CC", "cc"), flags)));
+  TENON_ASSIGN(
+      const std::string file,
+      compile_in(folder, source,
+                 fmt::format("{} -Wall -Wextra -Werror -Wno-unused-variable "
+                             "-Wno-unused-function -Wno-unused-but-set-variable "
+                             "-Wno-tautological-compare {}",
+                             compiler.empty() ? environment_or("CC", "cc") : compiler, flags)));
   void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return internal_error("{}", dlerror());
   return CLibrary(std::shared_ptr<void>(handle, [](void* p) { dlclose(p); }));

@@ -16,9 +16,11 @@ Result<std::string> compile_c(const std::string& source, const std::string& comp
 /// The functions of C99 source. Thread-safe; the library is unloaded with the last copy.
 class CLibrary {
  public:
-  /// Compiles and loads `source` with further `flags`. Floating-point operations are never
-  /// contracted. Errors: kUnavailable, with the compiler's output.
-  static Result<CLibrary> compile(const std::string& source, const std::string& flags = "-O1");
+  /// Compiles and loads `source` with further `flags`, by `compiler` or else the installed one.
+  /// Floating-point operations are never contracted. Errors: kUnavailable, with the compiler's
+  /// output.
+  static Result<CLibrary> compile(const std::string& source, const std::string& flags = "-O1",
+                                  const std::string& compiler = "");
 
   /// Calls the function with at most four pointers. Errors: kNotFound; kInvalidArgument for more
   /// pointers.

@@ -28,6 +28,7 @@ typedef unsigned short ushort;
 typedef unsigned int uint;
 typedef unsigned long ulong;
 #define inline static inline
+#define reqd_work_group_size(x, y, z) unused
 #define __kernel static
 #define __global
 #define __local static
@@ -50,6 +51,46 @@ typedef unsigned long ulong;
 static __thread int the_lane, the_group;
 static pthread_barrier_t the_barrier;
 static pthread_mutex_t the_mutex = PTHREAD_MUTEX_INITIALIZER;
+)";
+
+// Vector types and their functions, as Clang has them in C too.
+constexpr std::string_view kVectorsAsC = R"(
+#define OVERLOAD __attribute__((overloadable)) static
+#define VECTORS(T, N, I) \
+  typedef T T##N __attribute__((ext_vector_type(N))); \
+  typedef I I##N __attribute__((ext_vector_type(N))); \
+  OVERLOAD T##N vload##N(ulong at, const T *from) { \
+    T##N v; \
+    memcpy(&v, from + at * N, sizeof v); \
+    return v; \
+  } \
+  OVERLOAD void vstore##N(T##N v, ulong at, T *to) { memcpy(to + at * N, &v, sizeof v); } \
+  OVERLOAD T##N any_fma(T##N x, T##N y, T##N z) { return __builtin_elementwise_fma(x, y, z); } \
+  OVERLOAD T##N any_fabs(T##N x) { return __builtin_elementwise_abs(x); } \
+  OVERLOAD T##N select(T##N x, T##N y, I##N c) { return c ? y : x; } \
+  OVERLOAD I##N as_##I##N(T##N x) { \
+    I##N bits; \
+    memcpy(&bits, &x, sizeof bits); \
+    return bits; \
+  }
+OVERLOAD float any_fma(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
+OVERLOAD double any_fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
+OVERLOAD float any_fabs(float x) { return __builtin_fabsf(x); }
+OVERLOAD double any_fabs(double x) { return __builtin_fabs(x); }
+#undef fma
+#undef fabs
+#define fma any_fma
+#define fabs any_fabs
+#undef inline
+VECTORS(float, 2, int)
+VECTORS(float, 4, int)
+VECTORS(float, 8, int)
+VECTORS(float, 16, int)
+VECTORS(double, 2, long)
+VECTORS(double, 4, long)
+VECTORS(double, 8, long)
+VECTORS(double, 16, long)
+#define inline static inline
 )";
 
 // A function that launches a kernel: run_NAME(buffers …).
@@ -92,8 +133,9 @@ void expect_interpreters_results(std::vector<Case> cases, const RenderOptions& o
   for (const Case& c : cases) kernels.push_back(c.kernel);
   const auto source = render(kernels, options);
   ASSERT_TRUE(source) << source.error().to_string();
-  std::string text = fmt::format("{}static void *the_buffers[4];\nstatic uint the_stop;\n{}",
-                                 kOpenClAsC, source->text);
+  const bool has_vectors = options.vector_bytes > 0;
+  std::string text = fmt::format("{}{}static void *the_buffers[4];\nstatic uint the_stop;\n{}",
+                                 kOpenClAsC, has_vectors ? kVectorsAsC : "", source->text);
   int64_t launched = 0;
   for (size_t k = 0; k < kernels.size(); ++k) {
     text += launcher(kernels[k], source->kernels[k], options);
@@ -105,7 +147,8 @@ void expect_interpreters_results(std::vector<Case> cases, const RenderOptions& o
   const auto library =
       CLibrary::compile(text,
                         "-O1 -fsigned-char -pthread -Wno-unknown-pragmas -Wno-attributes "
-                        "-Wno-unused-parameter");
+                        "-Wno-unused-parameter -Wno-psabi",
+                        has_vectors ? "clang-19" : "");
   ASSERT_TRUE(library) << library.error().to_string();
   for (size_t k = 0; k < cases.size(); ++k) {
     Case& c = cases[k];
@@ -218,12 +261,7 @@ TEST(RenderedLanes, Strips) {
     expect_interpreters_results(testing::loop_cases(), options);
     expect_interpreters_results(testing::reduction_cases(), options, kTolerance);
     expect_interpreters_results(testing::ordered_reduction_cases(), options);
-    std::vector<Case> examples = testing::example_cases(TENON_SOURCE);
-    std::erase_if(examples, [](const Case& c) {  // Products have vector types, which C lacks.
-      return std::ranges::any_of(c.kernel.nodes,
-                                 [](const Node& n) { return n.op == OpCode::kContract; });
-    });
-    expect_interpreters_results(examples, options, kTolerance);
+    expect_interpreters_results(testing::example_cases(TENON_SOURCE), options, kTolerance);
   }
 }
 
@@ -326,6 +364,72 @@ kernel @KIND(%x: in s32[ROWS, COLUMNS], %y: out s32[LANES], %z: in s32[LANES]) i
   }
 }
 
+// Along neighbouring floats the parts are vectors: also of what follows a load, and of a maximum,
+// whose NaNs and signs of zero are those of the elements. The rest of the one row goes to its parts
+// one by one; of several rows with rests the parts are an array.
+TEST(RenderedLanes, PartsInVectors) {
+  constexpr std::string_view kText = R"(
+kernel @parts(%x: in TYPE[ROWS, SIZE], %y: out TYPE[3]) index s32 grid() {
+  %first = load %x[0, 0] : TYPE
+  %s, %m = reduce serial(%r: ROWS, %k: SIZE) init(-0.0, -inf) : TYPE, TYPE commutative {
+    %v = load %x[%r, %k] : TYPE
+    %d = sub %v, %first : TYPE
+    %w = fma %d, %d, %first : TYPE
+    %a = abs %w : TYPE
+    yield %a, %v
+  } combine(%a, %b, %c, %d) {
+    %sum = add %a, %c : TYPE
+    %most = max %b, %d : TYPE
+    yield %sum, %most
+  }
+  %l = reduce serial(%r: ROWS, %k: SIZE) init(inf) : TYPE commutative {
+    %v = load %x[%r, %k] : TYPE
+    %n = neg %v : TYPE
+    %z = mul %n, 0.0 : TYPE
+    yield %z
+  } combine(%a, %b) {
+    %least = min %a, %b : TYPE
+    yield %least
+  }
+  store %s, %y[0] : TYPE
+  store %m, %y[1] : TYPE
+  store %l, %y[2] : TYPE
+}
+)";
+  const auto with = [&](std::string_view type, int64_t rows, int64_t size, double special) {
+    std::string text(kText);
+    for (const auto& [word, by] : {std::pair<std::string, std::string>("TYPE", type),
+                                   {"ROWS", std::to_string(rows)},
+                                   {"SIZE", std::to_string(size)}}) {
+      text = std::regex_replace(text, std::regex(word), by);
+    }
+    const auto kernel = parse(text, "parts");
+    EXPECT_TRUE(kernel) << kernel.error().to_string();
+    EXPECT_TRUE(verify(*kernel).ok()) << verify(*kernel).to_string();
+    Case c = {*kernel, testing::zero_buffers(*kernel)};
+    for (int64_t i = 0; i < rows * size; ++i) {
+      c.buffers[0].set_double(i, static_cast<double>(i * i % 23 - 7));
+    }
+    c.buffers[0].set_double(rows * size / 2, special);
+    return c;
+  };
+  RenderOptions options = options_of(1);
+  options.vector_bytes = 32;
+  const std::regex vector("(float8|double4) v\\d+");
+  for (const std::string_view type : {"f32", "f64"}) {
+    for (const auto& [rows, size] : {std::pair<int64_t, int64_t>(1, 64), {3, 64}, {1, 83}}) {
+      for (const double special : {5.0, -0.0, std::nan("")}) {
+        const Case c = with(type, rows, size, special);
+        expect_interpreters_results({c}, options);
+        EXPECT_TRUE(std::regex_search(render({&c.kernel, 1}, options)->text, vector));
+      }
+    }
+    const Case rests = with(type, 3, 83, 5);
+    expect_interpreters_results({rests}, options);
+    EXPECT_FALSE(std::regex_search(render({&rests.kernel, 1}, options)->text, vector));
+  }
+}
+
 // Sums in scratch, as schedules for wide registers have them: blocks of them stay in registers, in
 // vectors where the language has those.
 TEST(RenderedLanes, ProductsWithSumsInScratch) {
@@ -353,13 +457,12 @@ kernel @product(%x: in f32[12, 10], %w: in f32[10, 16], %y: out f32[12, 16]) ind
   EXPECT_TRUE(std::ranges::any_of(kernel->nodes,
                                   [&](const Node& n) { return is_register_product(*kernel, n); }));
   Case c = {*kernel, testing::zero_buffers(*kernel)};
+  RenderOptions options = options_of(1);
+  options.vector_bytes = 32;
   for (int64_t i = 0; i < 120; ++i) c.buffers[0].set_double(i, static_cast<double>(i % 7 - 3));
   for (int64_t i = 0; i < 160; ++i) c.buffers[1].set_double(i, static_cast<double>(i % 5 - 2));
   for (const int64_t lanes : {1, 3, 16}) expect_interpreters_results({c}, options_of(lanes));
-  RenderOptions options;
-  options.language = Language::kOpenCl;
-  options.lanes = 1;
-  options.vector_bytes = 32;
+  expect_interpreters_results({c}, options);
   const auto source = render({&c.kernel, 1}, options);
   ASSERT_TRUE(source) << source.error().to_string();
   // Six rows of two vectors, read and written once, and two vectors of the second factor.
@@ -373,6 +476,41 @@ kernel @product(%x: in f32[12, 10], %w: in f32[10, 16], %y: out f32[12, 16]) ind
   };
   EXPECT_EQ(count("vstore8("), 12U) << source->text;
   EXPECT_EQ(count("vload8("), 14U) << source->text;
+}
+
+// A convolution reads its filter in place: the second factor begins where two loops are.
+TEST(RenderedLanes, ProductsOfBuffersFromStarts) {
+  constexpr std::string_view kText = R"(
+kernel @product(%x: in f32[3, 6, 10], %w: in f32[3, 2, 10, 8], %y: out f32[6, 8]) index s32 grid() {
+  scratch %sums : f32[7,16]
+  lanes(%i: 7, %j: 16) {
+    store 0.5, %sums[%i, %j] : f32
+  }
+  for %tap = (0, 3, 1) {
+    for %half = (0, 2, 1) {
+      contract box(6, 8, 10) %sums[1, 4] += %x[%tap, 0, 0] * %w[%tap, %half, 0, 0]
+    }
+  }
+  lanes(%i: 6, %j: 8) {
+    %row = add %i, 1 : s32
+    %column = add %j, 4 : s32
+    %sum = load %sums[%row, %column] : f32
+    store %sum, %y[%i, %j] : f32
+  }
+}
+)";
+  const auto kernel = parse(std::string(kText), "product");
+  ASSERT_TRUE(kernel) << kernel.error().to_string();
+  ASSERT_TRUE(verify(*kernel).ok()) << verify(*kernel).to_string();
+  EXPECT_TRUE(std::ranges::any_of(kernel->nodes,
+                                  [&](const Node& n) { return is_register_product(*kernel, n); }));
+  Case c = {*kernel, testing::zero_buffers(*kernel)};
+  for (int64_t i = 0; i < 180; ++i) c.buffers[0].set_double(i, static_cast<double>(i % 7 - 3));
+  for (int64_t i = 0; i < 480; ++i) c.buffers[1].set_double(i, static_cast<double>(i % 11 - 2));
+  for (const int64_t lanes : {1, 3, 16}) expect_interpreters_results({c}, options_of(lanes));
+  RenderOptions options = options_of(1);
+  options.vector_bytes = 32;
+  expect_interpreters_results({c}, options);
 }
 
 TEST(RenderedLanes, Atomics) {

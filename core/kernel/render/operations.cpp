@@ -290,6 +290,28 @@ std::string operation_text(const Spelling& spelling, const Kernel& kernel, const
   return on_integers(n.op, type, x, may_overflow, helpers);
 }
 
+bool has_vector_text(OpCode code) {
+  using enum OpCode;
+  constexpr OpCode kCodes[] = {kAdd, kSub, kMul, kDiv, kFma, kNeg, kAbs, kMin, kMax};
+  return std::ranges::find(kCodes, code) != std::end(kCodes);
+}
+
+std::string vector_operation_text(OpCode code, ElementType type, int64_t width,
+                                  const std::vector<std::string>& x) {
+  if (code == OpCode::kNeg) return "-" + x[0];
+  if (const std::string_view sign = infix(code); !sign.empty()) {
+    return fmt::format("{} {} {}", x[0], sign, x[1]);
+  }
+  if (code != OpCode::kMin && code != OpCode::kMax) return call(function_name(code), x);
+  // As the helper functions of elements.
+  const std::string_view integer = type == kF32 ? "int" : "long";
+  return fmt::format(
+      "select(select({4}, {5}, ({0} < {1}) | (({0} == {1}) & (as_{2}{3}({0}) < 0))), {0} + {1}, "
+      "({0} != {0}) | ({1} != {1}))",
+      x[0], x[1], integer, width, code == OpCode::kMin ? x[1] : x[0],
+      code == OpCode::kMin ? x[0] : x[1]);
+}
+
 std::string atomic_text(const Spelling& spelling, const Node& n, const std::string& element,
                         const std::string& value, std::set<std::string>& helpers) {
   const OpCode code = combination_of(n.atomic);

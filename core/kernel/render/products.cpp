@@ -9,9 +9,9 @@ namespace tenon::kernel {
 namespace {
 
 // Sums in scratch, as schedules for wide registers have them.
-bool covers_scratch_sums(const Kernel& kernel, const Node& n) {
+bool has_scratch_sums(const Kernel& kernel, const Node& n) {
   const Memory& c = kernel.memory(n.memories[0]);
-  return c.space == Space::kScratch && c.dims.size() == 2 && n.extents[0] > 0 && n.extents[1] > 0;
+  return c.space == Space::kScratch && n.extents[0] > 0 && n.extents[1] > 0;
 }
 
 // The greatest divisor of `count` that is not above `most`.
@@ -21,6 +21,9 @@ int64_t block_of(int64_t count, int64_t most) {
   return size;
 }
 
+// Elements between the rows of a tile.
+int64_t row_stride(const Memory& tile) { return *(tile.resolved_strides().end() - 2); }
+
 }  // namespace
 
 bool is_register_product(const Kernel& kernel, const Node& n) {
@@ -28,15 +31,10 @@ bool is_register_product(const Kernel& kernel, const Node& n) {
   const Memory& c = kernel.memory(n.memories[0]);
   const bool floats = c.type == ElementType::kF32 || c.type == ElementType::kF64;
   if (!floats || !c.strides.empty()) return false;
-  if (!covers_private_sums(kernel, n) && !covers_scratch_sums(kernel, n)) return false;
-  for (const MemoryId m : {n.memories[1], n.memories[2]}) {
+  if (!covers_private_sums(kernel, n) && !has_scratch_sums(kernel, n)) return false;
+  return std::all_of(n.memories.begin() + 1, n.memories.end(), [&](MemoryId m) {
     const Memory& tile = kernel.memory(m);
-    const bool fits = tile.space == Space::kScratch && tile.type == c.type &&
-                      tile.dims.size() == 2 && tile.resolved_strides()[1] == 1;
-    if (!fits) return false;
-  }
-  return std::all_of(n.operands.begin(), n.operands.end(), [&](ValueId start) {
-    return kernel.is_constant(start) && kernel.value(start).bits == 0;
+    return tile.type == c.type && !tile.packed && tile.resolved_strides().back() == 1;
   });
 }
 
@@ -61,7 +59,23 @@ SourceWriter::ProductBlocks SourceWriter::blocks_of(const Node& n) const {
   const int64_t columns = width == 1 ? block_of(n.extents[1], kFewestColumns)
                                      : width * block_of(n.extents[1] / width, kVectors);
   const int64_t rows = block_of(n.extents[0], kRows);
-  return {n.extents[0] / rows, n.extents[1] / columns, rows, columns, c.resolved_strides()[0]};
+  return {n.extents[0] / rows, n.extents[1] / columns, rows, columns, row_stride(c)};
+}
+
+std::string SourceWriter::tile_text(const Node& n, size_t which) {
+  size_t at = 0;
+  for (size_t i = 0; i < which; ++i) {
+    const Memory& before = kernel_.memory(n.memories[i]);
+    at += before.space == Space::kPrivate ? 2 : before.dims.size();
+  }
+  const Dims strides = kernel_.memory(n.memories[which]).resolved_strides();
+  std::string sum = memories_[n.memories[which]];
+  for (size_t d = 0; d < strides.size(); ++d) {
+    const ValueId start = n.operands[at + d];
+    if (kernel_.is_constant(start) && kernel_.value(start).bits == 0) continue;
+    sum += fmt::format(" + {} * {}", text(start), strides[d]);
+  }
+  return sum;
 }
 
 void SourceWriter::contract(const Node& n) {
@@ -74,17 +88,17 @@ void SourceWriter::contract(const Node& n) {
     line("for (int32_t {0} = lane; {0} < {1}; {0} += {2}) {{", place, blocks.down * blocks.across,
          lanes_);
     ++depth_;
-    line("const int32_t {} = {} / {};", p, place, blocks.across);
-    line("const int32_t {} = {} % {};", q, place, blocks.across);
+    line("const {} {} = {} / {};", index_text(), p, place, blocks.across);
+    line("const {} {} = {} % {};", index_text(), q, place, blocks.across);
     product_of_lane(n, p, q, fmt::format("{} / {}", place, lanes_));
     --depth_;
     line("}}");
     barrier();
     return;
   }
-  line("for (int32_t {0} = 0; {0} < {1}; ++{0}) {{", p, blocks.down);
+  line("for ({2} {0} = 0; {0} < {1}; ++{0}) {{", p, blocks.down, index_text());
   ++depth_;
-  line("for (int32_t {0} = 0; {0} < {1}; ++{0}) {{", q, blocks.across);
+  line("for ({2} {0} = 0; {0} < {1}; ++{0}) {{", q, blocks.across, index_text());
   ++depth_;
   product_of_lane(n, p, q, fmt::format("({} * {} + {})", p, blocks.across, q));
   for (int i = 0; i < 2; ++i) {
@@ -112,8 +126,8 @@ void SourceWriter::product_of_lane(const Node& n, const std::string& p, const st
   const std::string own =
       c.space == Space::kPrivate
           ? fmt::format("{} + {} * {}", memories_[n.memories[0]], part, rows * columns)
-          : fmt::format("{} + {} * {} + {} * {}", memories_[n.memories[0]], p, rows * blocks.stride,
-                        q, columns);
+          : fmt::format("{} + {} * {} + {} * {}", tile_text(n, 0), p, rows * blocks.stride, q,
+                        columns);
   const auto sum = [&](int64_t u, int64_t w) { return sums[static_cast<size_t>(u * vectors + w)]; };
   const auto for_each_sum = [&](const auto& body) {
     for (int64_t u = 0; u < rows; ++u) {
@@ -123,24 +137,25 @@ void SourceWriter::product_of_lane(const Node& n, const std::string& p, const st
   for_each_sum([&](int64_t u, int64_t w, int64_t offset) {
     line("{} {} = {};", type, sum(u, w), load(fmt::format("{} + {}", own, offset)));
   });
+  const std::string a = tile_text(n, 1);
+  const std::string b = tile_text(n, 2);
   const std::string k = fresh();
-  line("for (int32_t {0} = 0; {0} < {1}; ++{0}) {{", k, n.extents[2]);
+  line("for ({2} {0} = 0; {0} < {1}; ++{0}) {{", k, n.extents[2], index_text());
   ++depth_;
-  const int64_t a_stride = kernel_.memory(n.memories[1]).resolved_strides()[0];
-  const int64_t b_stride = kernel_.memory(n.memories[2]).resolved_strides()[0];
+  const int64_t a_stride = row_stride(kernel_.memory(n.memories[1]));
+  const int64_t b_stride = row_stride(kernel_.memory(n.memories[2]));
   Names ys;
   for (int64_t w = 0; w < vectors; ++w) {
     ys.push_back(fresh());
     line("const {} {} = {};", type, ys.back(),
-         load(fmt::format("{} + {} * {} + {} * {} + {}", memories_[n.memories[2]], k, b_stride, q,
-                          columns, w * width)));
+         load(fmt::format("{} + {} * {} + {} * {} + {}", b, k, b_stride, q, columns, w * width)));
   }
   const std::string fma =
       fmt::format("fma{}", c.type == ElementType::kF32 ? spelling_.suffix_f32 : "");
   for (int64_t u = 0; u < rows; ++u) {
     const std::string x = fresh();
-    const std::string read = fmt::format("{}[({} * {} + {}) * {} + {}]", memories_[n.memories[1]],
-                                         p, rows, u, a_stride, k);
+    const std::string read =
+        fmt::format("({})[({} * {} + {}) * {} + {}]", a, p, rows, u, a_stride, k);
     line("const {} {} = {};", type, x, width == 1 ? read : fmt::format("({})({})", type, read));
     for (int64_t w = 0; w < vectors; ++w) {
       line("{0} = {1}({2}, {3}, {0});", sum(u, w), fma, x, ys[static_cast<size_t>(w)]);

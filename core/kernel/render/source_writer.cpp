@@ -306,6 +306,7 @@ void SourceWriter::declare_scratch(std::string_view type, const std::string& nam
 }
 
 void SourceWriter::load(const Node& n) {
+  if (is_vector(n)) return vector_load(n);
   const ValueId result = n.results[0];
   names_[result] = fresh();
   const std::string element = element_text(n);
@@ -374,6 +375,7 @@ void SourceWriter::scratch(const Node& n) {
 }
 
 void SourceWriter::scalar(const Node& n) {
+  if (is_vector(n)) return vector_scalar(n);
   const ValueId result = n.results[0];
   const std::string value = operation_text(spelling_, kernel_, n, texts(n.operands),
                                            ranges_.may_overflow(result), helpers_);

@@ -17,8 +17,8 @@ struct WrittenSource {
   int64_t lanes = 1;  // of a workgroup
 };
 
-/// A product of whole tiles in scratch into private memory, of f32 or f64: the writer has a form
-/// for it. Others are expanded.
+/// A product of f32 or f64 into scratch, or into all of a private tile, of factors by rows: the
+/// writer has a form for it. Others are expanded.
 bool is_register_product(const Kernel& kernel, const Node& node);
 
 /// The kernel as write_source() takes it: legal for source_form(), but for register products, whose

@@ -49,6 +49,12 @@ std::string operation_text(const Spelling& spelling, const Kernel& kernel, const
                            const std::vector<std::string>& operands, bool may_overflow,
                            std::set<std::string>& helpers);
 
+/// Operations on floats that languages with vectors write alike for those: the text of one on
+/// operands that are all vectors of `width` such elements.
+bool has_vector_text(OpCode code);
+std::string vector_operation_text(OpCode code, ElementType type, int64_t width,
+                                  const std::vector<std::string>& operands);
+
 /// The statement that atomically combines `value` into `element`.
 std::string atomic_text(const Spelling& spelling, const Node& node, const std::string& element,
                         const std::string& value, std::set<std::string>& helpers);

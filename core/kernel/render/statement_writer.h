@@ -162,9 +162,10 @@ class SourceWriter {
     std::vector<const Node*> places;  ///< Linear functions of the lane, so far.
   };
 
-  /// How many of `count` iterations that compute such values run side by side: a few vectors, if
+  /// How many of `count` iterations that compute such values run side by side: `most` vectors, if
   /// there are as many strips; 1 if vectors do not pay.
-  int64_t strip_width(const std::vector<ValueId>& values, int64_t count, int64_t strips) const;
+  int64_t strip_width(const std::vector<ValueId>& values, int64_t count, int64_t strips,
+                      int64_t most) const;
   /// Leaf and combination are of operations and loads alone.
   bool are_simple(const Node& reduction) const;
   /// A loop over the elements of a strip.
@@ -176,6 +177,14 @@ class SourceWriter {
   /// In how many parts the reduction is kept; 1 if it is not.
   int64_t parts_of(const Node& n) const;
   void reduce_in_parts(const Node& n, int64_t width);
+  /// Reduces all leaves into `parts`, arrays of `width` elements.
+  void first_and_other_strips(const Node& n, const Names& parts, const std::string& each,
+                              int64_t width);
+  /// Loops over the strips but for the first: whole ones, and the last one of a row, which may have
+  /// fewer elements.
+  void other_strips(const Node& n, int64_t width,
+                    const std::function<void(const std::string&)>& whole,
+                    const std::function<void(const std::string&, int64_t)>& last);
   void combine_parts_of_strip(const Node& n, const Names& parts, const std::string& each,
                               int64_t width);
 
@@ -193,6 +202,26 @@ class SourceWriter {
   /// The values that nodes of the body other than these use.
   std::set<ValueId> used_outside(const Block& body, const std::vector<NodeId>& nodes) const;
 
+  // --- Parts in vector types (vectors.cpp)
+
+  /// Arrays with an element for each part, `width` in all.
+  struct Parts {
+    Names arrays;
+    int64_t width;
+  };
+  /// The values of the leaf and the combination of a reduction that are vectors if neighbouring
+  /// elements of dimension `inner` are; none if the reduction has to be written by elements.
+  std::set<ValueId> vectors_of(const Node& n, size_t inner, int64_t width) const;
+  /// Reduces all leaves into `width` parts in vectors, and those into fewer parts.
+  Parts parts_in_vectors(const Node& n, size_t inner, std::set<ValueId> vectors, int64_t width,
+                         const std::string& each);
+  /// Combines vectors into the vectors of these names.
+  void combine_vectors(const Node& n, const Names& variables, const Names& values);
+  bool is_vector(const Node& n) const { return vectors_.contains(n.results[0]); }
+  std::string vector_text() const;
+  void vector_load(const Node& n);
+  void vector_scalar(const Node& n);
+
   // --- Products of tiles (products.cpp)
 
   /// Sums that a work-item keeps in registers at once: `down` x `across` blocks of rows x columns;
@@ -201,6 +230,8 @@ class SourceWriter {
     int64_t down, across, rows, columns, stride;
   };
   ProductBlocks blocks_of(const Node& n) const;
+  /// A pointer to where the box begins in the `which`-th memory of a contract, whose starts count.
+  std::string tile_text(const Node& n, size_t which);
   void contract(const Node& n);
   /// The results of the lane (p, q), which is the `part`-th of its work-item.
   void product_of_lane(const Node& n, const std::string& p, const std::string& q,
@@ -242,6 +273,9 @@ class SourceWriter {
   std::string scratch_;                         // declarations of workgroup memory
   std::map<std::string_view, Names> partials_;  // arrays for reductions, by type
   std::string stop_, stopped_;
+  std::set<ValueId> vectors_;  // values that are vectors of this type
+  ElementType vector_type_ = ElementType::kF32;
+  int64_t vector_width_ = 1;
   std::string lane_place_;  // the linear index of a loop over lanes
   std::vector<LineValue> values_;
   size_t lines_ = 0;  // of out_

@@ -22,20 +22,19 @@ bool is_simple(const Node& n) { return is<OnScalar, OnLoad, OnYield>(n.op); }
 
 }  // namespace
 
-int64_t SourceWriter::strip_width(const std::vector<ValueId>& values, int64_t count,
-                                  int64_t strips) const {
-  constexpr int64_t kVectors = 4;  // At most, of a strip: one alone waits for its own sums.
+int64_t SourceWriter::strip_width(const std::vector<ValueId>& values, int64_t count, int64_t strips,
+                                  int64_t most) const {
   int64_t bytes = 1;
   for (const ValueId value : values) {
     bytes = std::max<int64_t>(bytes, bit_width(kernel_.value(value).type) / 8);
   }
   const int64_t vector = strip_bytes_ / bytes;
   if (vector < 2 || (vector & (vector - 1)) != 0) return 1;
-  for (int64_t vectors = kVectors; vectors > 0; vectors /= 2) {
+  for (int64_t vectors = most; vectors > 0; vectors /= 2) {
     const int64_t width = vectors * vector;
     if (count >= strips * width && count % width == 0) return width;
   }
-  return count >= 2 * kVectors * vector ? kVectors * vector : count >= strips * vector ? vector : 1;
+  return count >= 2 * most * vector ? most * vector : count >= strips * vector ? vector : 1;
 }
 
 bool SourceWriter::are_simple(const Node& reduction) const {
@@ -69,17 +68,32 @@ int64_t SourceWriter::parts_of(const Node& n) const {
     if (slope != 0 && slope != 1) return 1;
   }
   const int64_t row = n.extents[*inner];
-  return strip_width(n.results, row, element_count(n.extents) == row ? 2 : 1);
+  constexpr int64_t kVectors = 4;  // One alone waits for its own sums.
+  return strip_width(n.results, row, element_count(n.extents) == row ? 2 : 1, kVectors);
 }
 
 void SourceWriter::reduce_in_parts(const Node& n, int64_t width) {
   const bool was_partial = std::exchange(is_partial_, true);
-  const std::vector<ValueId>& indices = kernel_.block(n.blocks[0]).arguments;
   const size_t inner = *inner_dimension(n.extents);
   const std::string each = fresh();
   const Names variables = declare(n.results, texts(n.operands));
-  const Names parts = declare_strip(n.results, width);
-  // The first strip; then the rest of its row, and all other rows.
+  Parts parts{{}, width};
+  if (std::set<ValueId> vectors = vectors_of(n, inner, width); vectors.empty()) {
+    parts.arrays = declare_strip(n.results, width);
+    first_and_other_strips(n, parts.arrays, each, width);
+  } else {
+    parts = parts_in_vectors(n, inner, std::move(vectors), width, each);
+  }
+  combine_parts_of_strip(n, parts.arrays, each, parts.width);
+  is_partial_ = was_partial;
+  combine(n, variables, elements(parts.arrays, "0"));
+  set(n.results, variables);
+}
+
+void SourceWriter::first_and_other_strips(const Node& n, const Names& parts,
+                                          const std::string& each, int64_t width) {
+  const std::vector<ValueId>& indices = kernel_.block(n.blocks[0]).arguments;
+  const size_t inner = *inner_dimension(n.extents);
   for (const ValueId index : indices) names_[index] = "0";
   strip(each, width, [&] {
     names_[indices[inner]] = fresh();
@@ -87,6 +101,23 @@ void SourceWriter::reduce_in_parts(const Node& n, int64_t width) {
     const Names leaves = block(n.blocks[0]);
     for (size_t i = 0; i < parts.size(); ++i) line("{}[{}] = {};", parts[i], each, leaves[i]);
   });
+  const auto combine_strip = [&](const std::string& place, int64_t count) {
+    strip(each, count, [&] {
+      names_[indices[inner]] = fresh();
+      line("const {} {} = {} + {};", index_text(), names_[indices[inner]], place, each);
+      combine(n, elements(parts, each), block(n.blocks[0]));
+    });
+  };
+  other_strips(
+      n, width, [&](const std::string& place) { combine_strip(place, width); },
+      [&](const std::string& place, int64_t rest) { combine_strip(place, rest); });
+}
+
+void SourceWriter::other_strips(const Node& n, int64_t width,
+                                const std::function<void(const std::string&)>& whole,
+                                const std::function<void(const std::string&, int64_t)>& last) {
+  const std::vector<ValueId>& indices = kernel_.block(n.blocks[0]).arguments;
+  const size_t inner = *inner_dimension(n.extents);
   const std::vector<ValueId> outer(indices.begin(),
                                    indices.begin() + static_cast<std::ptrdiff_t>(inner));
   nest(id_of(n), outer, Dims(n.extents.begin(), n.extents.begin() + inner), [&] {
@@ -95,26 +126,15 @@ void SourceWriter::reduce_in_parts(const Node& n, int64_t width) {
         rows.empty() ? std::to_string(width)
                      : fmt::format("({}) == 0 ? {} : 0", fmt::join(rows, " | "), width);
     const int64_t rest = n.extents[inner] % width;
-    const auto combine_strip = [&](const std::string& place, int64_t count) {
-      strip(each, count, [&] {
-        names_[indices[inner]] = fresh();
-        line("const {} {} = {} + {};", index_text(), names_[indices[inner]], place, each);
-        combine(n, elements(parts, each), block(n.blocks[0]));
-      });
-    };
     const std::string place = fresh();
     line("for ({0} {1} = {2}; {1} < {3}; {1} += {4}) {{", index_text(), place, first,
          n.extents[inner] - rest, width);
     ++depth_;
-    combine_strip(place, width);
+    whole(place);
     --depth_;
     line("}}");
-    if (rest > 0) combine_strip(std::to_string(n.extents[inner] - rest), rest);
+    if (rest > 0) last(std::to_string(n.extents[inner] - rest), rest);
   });
-  combine_parts_of_strip(n, parts, each, width);
-  is_partial_ = was_partial;
-  combine(n, variables, elements(parts, "0"));
-  set(n.results, variables);
 }
 
 Names SourceWriter::declare_strip(const std::vector<ValueId>& like, int64_t width) {
@@ -171,7 +191,8 @@ int64_t SourceWriter::lanes_side_by_side(const Node& n) const {
     const Node& each = kernel_.node(id);
     if (is<OnReduce>(each.op)) sums.insert(sums.end(), each.results.begin(), each.results.end());
   }
-  return strip_width(sums, n.extents[*inner_dimension(n.extents)], 1);
+  constexpr int64_t kVectors = 16;  // Long runs of memory, whose sums stay in the first cache.
+  return strip_width(sums, n.extents[*inner_dimension(n.extents)], 1, kVectors);
 }
 
 void SourceWriter::lanes_in_strips(const Node& n, int64_t width) {
