@@ -205,7 +205,7 @@ class SourceWriter {
   // --- Parts in vector types (vectors.cpp)
 
   /// Arrays with an element for each part, `width` in all.
-  struct Parts {
+  struct StripParts {
     Names arrays;
     int64_t width;
   };
@@ -213,8 +213,8 @@ class SourceWriter {
   /// elements of dimension `inner` are; none if the reduction has to be written by elements.
   std::set<ValueId> vectors_of(const Node& n, size_t inner, int64_t width) const;
   /// Reduces all leaves into `width` parts in vectors, and those into fewer parts.
-  Parts parts_in_vectors(const Node& n, size_t inner, std::set<ValueId> vectors, int64_t width,
-                         const std::string& each);
+  StripParts parts_in_vectors(const Node& n, size_t inner, std::set<ValueId> vectors, int64_t width,
+                              const std::string& each);
   /// Combines vectors into the vectors of these names.
   void combine_vectors(const Node& n, const Names& variables, const Names& values);
   bool is_vector(const Node& n) const { return vectors_.contains(n.results[0]); }

@@ -77,7 +77,7 @@ void SourceWriter::reduce_in_parts(const Node& n, int64_t width) {
   const size_t inner = *inner_dimension(n.extents);
   const std::string each = fresh();
   const Names variables = declare(n.results, texts(n.operands));
-  Parts parts{{}, width};
+  StripParts parts{{}, width};
   if (std::set<ValueId> vectors = vectors_of(n, inner, width); vectors.empty()) {
     parts.arrays = declare_strip(n.results, width);
     first_and_other_strips(n, parts.arrays, each, width);

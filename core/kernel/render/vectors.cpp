@@ -85,9 +85,9 @@ std::string SourceWriter::vector_text() const {
   return fmt::format("{}{}", type_text(vector_type_), vector_width_);
 }
 
-SourceWriter::Parts SourceWriter::parts_in_vectors(const Node& n, size_t inner,
-                                                   std::set<ValueId> vectors, int64_t width,
-                                                   const std::string& each) {
+SourceWriter::StripParts SourceWriter::parts_in_vectors(const Node& n, size_t inner,
+                                                        std::set<ValueId> vectors, int64_t width,
+                                                        const std::string& each) {
   vectors_ = std::move(vectors);
   vector_type_ = kernel_.value(n.results[0]).type;
   vector_width_ = vector_width(vector_type_, width);
@@ -105,7 +105,7 @@ SourceWriter::Parts SourceWriter::parts_in_vectors(const Node& n, size_t inner,
       line("{} {} = {};", vector_text(), sums[v].back(), leaf);
     }
   });
-  Parts parts{declare_strip(n.results, width), width};
+  StripParts parts{declare_strip(n.results, width), width};
   const auto keep = [&] {
     for_each_vector([&](size_t v, int64_t at) {
       if (at >= parts.width) return;
@@ -122,7 +122,7 @@ SourceWriter::Parts SourceWriter::parts_in_vectors(const Node& n, size_t inner,
       combine_vectors(n, sums[v], block(n.blocks[0]));
     });
   };
-  // What is no whole strip of the one row goes to the parts one by one.
+  // Elements behind the whole strips of the one row go to the parts one by one.
   other_strips(n, width, combine_strip, [&](const std::string& place, int64_t rest) {
     keep();
     strip(each, rest, [&] {
