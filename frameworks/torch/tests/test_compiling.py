@@ -209,10 +209,22 @@ def test_heads_of_keys_that_queries_share(causal, compiled):
         torch.testing.assert_close(left, right)
 
 
+SORTED = torch.cat([torch.randn(90).sort()[0], torch.full((8,), 3.0), torch.tensor([torch.inf, torch.inf])])
 CASES = {  # Found by comparing with eager mode.
     "variance of complex numbers": lambda: (lambda x: x.var(), (torch.randn(5, dtype=torch.complex64),)),
     "floats to short integers": lambda: (lambda x: (x.to(torch.uint8), x.to(torch.int8)), (torch.tensor([-1.0, 300.0, -129.5]),)),
     "a float in a sequence of integers": lambda: (lambda s: torch.searchsorted(s, 2.5), (torch.tensor([1, 2, 3]),)),
+    "places in long sequences": lambda: (lambda s, v: (torch.searchsorted(s, v), torch.searchsorted(s, v, right=True, out_int32=True)),
+                                         (SORTED, torch.cat([torch.randn(50), SORTED[20:60], torch.tensor([torch.inf, -torch.inf, torch.nan])]))),
+    "places in sequences of a batch": lambda: (lambda s, v: (torch.searchsorted(s, v), torch.searchsorted(s, v, right=True)),
+                                               (torch.randint(-40, 40, (2, 3, 129)).sort(-1)[0], torch.randint(-45, 45, (2, 3, 17)))),
+    "places of numbers in a long sequence": lambda: (lambda s: (torch.searchsorted(s, 3), torch.bucketize(s, s[::2].contiguous())), (SORTED,)),
+    "running extremes of NaN and equal values": lambda: (lambda x: (*torch.cummax(x, 1), *torch.cummin(x, 0)),
+                                                         (torch.tensor([[1.0, 3, 3, 2, torch.nan, 7, torch.nan, 0], [-torch.inf] * 8, [2, 1, 1, 0, 0, 5, 5, 6]]),)),
+    "running extremes of bytes and bools": lambda: (lambda x: (*torch.cummax(x, 1), *torch.cummin(x, 1), *torch.cummax(x > 4, 1)),
+                                                    (torch.randint(0, 9, (3, 50), dtype=torch.uint8),)),
+    "bags that begin behind the last index": lambda: (lambda i, w, o: F.embedding_bag(i, w, o, mode="sum"),
+                                                      (torch.randint(0, 9, (20,)), torch.randn(9, 4), torch.tensor([0, 3, 3, 17, 20, 20]))),
     "hypot of infinity and NaN": lambda: (torch.hypot, (torch.tensor(torch.inf), torch.tensor(torch.nan))),
     "digamma at zero": lambda: (torch.digamma, (torch.tensor([0.0, -0.0, 1.0]),)),
     "any over no dimension": lambda: (lambda x: torch.any(x, dim=()), (torch.tensor([0.0, 2.0]),)),

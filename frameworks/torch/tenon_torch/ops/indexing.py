@@ -219,19 +219,51 @@ def search_sorted(b: Builder, sequence: Value, values, *, out_int32=False, right
     dtype = result_type(sequence, values)
     values = b.constant(values, dtype) if is_number(values) else b.convert(values, dtype)
     sequence = b.convert(sequence, dtype)
+    compared = _comparing(b, dtype, right)
+    if sequence.shape[-1] > _FEW_TO_COMPARE:
+        return b.convert(_by_halves(b, sequence, values, compared), b.out.dtype)
     lead = list(range(sequence.rank - 1)) if sequence.rank > 1 else []
     shape = values.shape + (sequence.shape[-1],)
     every = b.broadcast_in_dim(sequence, shape, lead + [values.rank])
-    wanted = b.broadcast_in_dim(values, shape, range(values.rank))
-    if dtype.is_floating_point:  # NaN is larger than every number.
-        before = b.op("not", b.compare(every, wanted, "GT" if right else "GE"))
-        numbers = b.compare(every, every, "EQ")
-        before = b.op("and", before, numbers) if not right else b.op("or", b.op("and", before, numbers), b.compare(wanted, wanted, "NE"))
-        if not right:
-            before = b.op("or", before, b.op("and", numbers, b.compare(wanted, wanted, "NE")))
-    else:
-        before = b.compare(every, wanted, "LE" if right else "LT")
-    return b.convert(b.reduce(b.convert(before, torch.int64), [values.rank], "add", 0), b.out.dtype)
+    before = compared(every, b.broadcast_in_dim(values, shape, range(values.rank)))
+    return b.convert(b.reduce(b.convert(before, torch.int32), [values.rank], "add", 0), b.out.dtype)
+
+
+_FEW_TO_COMPARE = 32  # With so few elements all are compared at once.
+
+
+def _comparing(b: Builder, dtype: torch.dtype, right: bool):
+    """A function of elements and wanted values: whether an element is before the place of the value."""
+
+    def compare(each: Value, wanted: Value) -> Value:
+        if not dtype.is_floating_point:
+            return b.compare(each, wanted, "LE" if right else "LT")
+        # NaN is larger than every number.
+        numbers, is_nan = b.compare(each, each, "EQ"), b.compare(wanted, wanted, "NE")
+        before = b.op("and", numbers, b.op("not", b.compare(each, wanted, "GT" if right else "GE")))
+        return b.op("or", before, is_nan if right else b.op("and", numbers, is_nan))
+
+    return compare
+
+
+def _by_halves(b: Builder, sequence: Value, values: Value, compared) -> Value:
+    """Binary search of all values side by side: how many elements are before each, by its binary digits from the highest on."""
+    length = sequence.shape[-1]
+    index_type = torch.int32 if sequence.count < 2**31 else torch.int64
+    flat = b.reshape(sequence, (sequence.count,))
+    rows = b.full(values.shape, 0, index_type)
+    for dim in range(sequence.rank - 1):
+        rows = b.add(b.multiply(rows, b.like(rows, sequence.shape[dim])), b.iota(values.shape, dim, index_type))
+    first = b.multiply(rows, b.like(rows, length))
+    found = b.full(values.shape, 0, index_type)
+    for digit in reversed(range(length.bit_length())):
+        next_one = b.add(found, b.like(found, 1 << digit))
+        last = b.op("minimum", next_one, b.like(found, length))
+        place = b.reshape(b.subtract(b.add(first, last), b.like(found, 1)), (values.count, 1))
+        each = b.gather(flat, place, offset_dims=[], collapsed=[0], start_index_map=[0], slice_sizes=[1], shape=(values.count,))
+        is_before = b.op("and", compared(b.reshape(each, values.shape), values), b.compare(next_one, b.like(found, length), "LE"))
+        found = b.select(is_before, next_one, found)
+    return found
 
 
 @lowers(*overloads(aten.bucketize, "Tensor", "Scalar"))
@@ -250,9 +282,10 @@ def embedding_bag(b: Builder, weight: Value, indices: Value, offsets: Value, sca
     if count == 0 or bags == 0 or weight.count == 0:
         raise Unsupported("bags without a row")
     starts = b.narrow(b.convert(offsets, torch.int64), 0, 0, bags)
-    place = b.iota((count, bags), 0, torch.int64)
-    begun = b.compare(place, b.broadcast_in_dim(starts, (count, bags), [1]), "GE")
-    bag = b.subtract(b.reduce(b.convert(begun, torch.int64), [1], "add", 0), b.full((count,), 1, torch.int64))
+    # How many bags have begun at each place; a bag that begins behind the last one has no place.
+    begun = b.scatter(b.full((count,), 0, torch.int64), b.reshape(starts, (bags, 1)), b.full((bags,), 1, torch.int64), window=[], inserted=[0],
+                      to_operand=[0], body="add")
+    bag = b.subtract(b.reduce_window(begun, "add", 0, [count], [1], [(count - 1, 0)]), b.full((count,), 1, torch.int64))
     kept = b.full((count,), True, torch.bool)
     if padding_idx >= 0:
         kept = b.compare(b.convert(indices, torch.int64), b.full((count,), padding_idx, torch.int64), "NE")

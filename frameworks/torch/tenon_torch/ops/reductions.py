@@ -211,22 +211,19 @@ def _log_add_exp(b: Builder, x: Value, y: Value) -> Value:
 
 def _running_extreme(largest: bool):
     def lower(b: Builder, x: Value, dim: int):
-        """Value and last place of the extreme so far, by doubling; NaN stays."""
+        """Value and last place of the extreme so far; NaN stays. Two scans: of the values, then of the places that have the extreme."""
         if x.rank == 0 or x.count == 0:
             return x, b.full(x.shape, 0, torch.int64)
         dim = dimension(dim, x.rank)
-        length, step, place = x.shape[dim], 1, b.iota(x.shape, dim, torch.int64)
-        while step < length:
-            low, high = [0] * x.rank, [0] * x.rank
-            low[dim] = step
-            before = b.pad(b.narrow(x, dim, 0, length - step), b.constant(lowest(x.dtype) if largest else highest(x.dtype), x.dtype), low, high)
-            there = b.pad(b.narrow(place, dim, 0, length - step), b.constant(-1, torch.int64), low, high)
-            keep = b.compare(before, x, "GT" if largest else "LT")
-            if x.dtype.is_floating_point:
-                keep = b.op("or", keep, b.op("and", b.compare(before, before, "NE"), b.compare(x, x, "EQ")))
-            keep = b.op("and", keep, b.compare(there, b.like(there, 0), "GE"))
-            x, place, step = b.select(keep, before, x), b.select(keep, there, place), 2 * step
-        return x, place
+        bound = lowest(x.dtype) if largest else highest(x.dtype)
+        extreme = _running(b, x, dim, "maximum" if largest else "minimum", bound)
+        has_it = b.compare(x, extreme, "EQ")
+        if x.dtype.is_floating_point:
+            has_it = b.op("or", has_it, b.compare(x, x, "NE"))
+        index_type = torch.int32 if x.shape[dim] < 2**31 else torch.int64
+        place = b.iota(x.shape, dim, index_type)
+        place = _running(b, b.select(has_it, place, b.like(place, 0)), dim, "maximum", 0)
+        return extreme, b.convert(place, torch.int64)
 
     return lower
 
