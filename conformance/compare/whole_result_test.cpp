@@ -80,6 +80,22 @@ TEST(WholeResults, OfNormalizationAreWithinAMultipleOfTheRounding) {
 }
 
 // A sum of bf16 that is rounded at each step, as some units do it, is no sum in f32.
+TEST(WholeResults, OfRandomNumbersLieInTheirIntervalIfThereIsOne) {
+  const auto between = [](std::string_view low, std::string_view high, double error) {
+    const std::string body = fmt::format(
+        "%low = stablehlo.constant dense<{}> : tensor<f32>\n"
+        "%high = stablehlo.constant dense<{}> : tensor<f32>\n"
+        "%shape = stablehlo.constant dense<64> : tensor<1xi64>\n"
+        "%r = stablehlo.rng %low, %high, %shape, distribution = UNIFORM : "
+        "(tensor<f32>, tensor<f32>, tensor<1xi64>) -> $R",
+        low, high);
+    return mismatch(TextTemplate{"", "4x$T", "64x$T", "data", body}, kF32, error);
+  };
+  EXPECT_EQ(between("1.0", "2.0", 0), "");
+  EXPECT_NE(between("1.0", "2.0", 3), "");
+  EXPECT_EQ(between("2.0", "1.0", 3), "");
+}
+
 TEST(Sums, OfNarrowFloatsAreRoundedOnce) {
   const TextTemplate sum{"", "4096x$T", "$T", "positive",
                          "%z = stablehlo.constant dense<0.0> : tensor<$T>\n"

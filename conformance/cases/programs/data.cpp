@@ -192,28 +192,31 @@ Status add_arguments(WithInputs& given, uint64_t seed) {
   return {};
 }
 
-CaseResult run_entry(const hlo::Module& module, const std::string& entry, CaseContext& context) {
-  auto given = inputs_as_arguments(module, entry);
-  if (!given) return failed_run(given.error());
-  if (Status status = add_arguments(*given, context.seed); !status.ok()) {
-    CaseResult result = failed_run(status);
-    result.outcome = Outcome::kNotRun;
-    return result;
-  }
+// What the evaluator refuses has no result that a device could be held to.
+CaseResult unless_refused(CaseResult failed, const WithInputs& given) {
+  const auto reference = make_evaluator_target()->run(*given.module, given.inputs);
+  if (reference) return failed;
+  CaseResult result = failed_run(reference.error());
+  result.outcome = Outcome::kNotSupported;
+  result.steps = failed.steps;
+  return result;
+}
+
+CaseResult run_with_inputs(const WithInputs& given, CaseContext& context) {
   std::vector<HostCheck> checks;
-  const bool is_plain = take_checks(*given->module, checks);
-  if (is_plain && checks.empty()) return run_op_by_op(*given, context);
-  auto ran = context.target.run(*given->module, given->inputs);
+  const bool is_plain = take_checks(*given.module, checks);
+  if (is_plain && checks.empty()) return run_op_by_op(given, context);
+  auto ran = context.target.run(*given.module, given.inputs);
   if (ran && is_plain && ran->steps.on_device() == 0) {
-    consume_results(*given->module);
-    ran = context.target.run(*given->module, given->inputs);
+    consume_results(*given.module);
+    ran = context.target.run(*given.module, given.inputs);
   }
   if (!ran) return failed_run(ran.error());
   bool may_be_order = false;
   Status status = is_plain ? make_checks(checks, ran->results, may_be_order) : Status();
   if (!ran->failed_checks.empty()) status = internal_error("{}", ran->failed_checks.front());
   if (!status.ok() && may_be_order) {
-    CaseResult by_op = run_op_by_op(*given, context);
+    CaseResult by_op = run_op_by_op(given, context);
     if (by_op.outcome == Outcome::kPass) {
       by_op.message = "each op is within its bound; " + status.message();
     } else {
@@ -228,6 +231,18 @@ CaseResult run_entry(const hlo::Module& module, const std::string& entry, CaseCo
   if (status.ok() && !declined.empty())
     return with_steps_judged(std::move(result), context.target, declined);
   return result;
+}
+
+CaseResult run_entry(const hlo::Module& module, const std::string& entry, CaseContext& context) {
+  auto given = inputs_as_arguments(module, entry);
+  if (!given) return failed_run(given.error());
+  if (Status status = add_arguments(*given, context.seed); !status.ok()) {
+    CaseResult result = failed_run(status);
+    result.outcome = Outcome::kNotRun;
+    return result;
+  }
+  CaseResult result = run_with_inputs(*given, context);
+  return result.outcome == Outcome::kFail ? unless_refused(std::move(result), *given) : result;
 }
 
 // A loop whose body gives the values that it was given: it ends at once or never.

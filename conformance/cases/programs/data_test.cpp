@@ -132,6 +132,24 @@ TEST(DataCases, FindAWrongDevice) {
   }
 }
 
+// Sizes that constants state and nobody can have: the reference refuses the program too.
+TEST(DataCases, FindNoFaultWhereTheReferenceRefuses) {
+  const auto folder = TemporaryFolder::create("tenon").value();
+  ASSERT_TRUE(write_file(folder.file("list.mlir"), R"(
+func.func @pads(%a: tensor<4xf32>) -> tensor<?xf32> {
+  %half = stablehlo.constant dense<-7> : tensor<1xi32>
+  %size = stablehlo.add %half, %half : tensor<1xi32>
+  %b = stablehlo.dynamic_reshape %a, %size : (tensor<4xf32>, tensor<1xi32>) -> tensor<?xf32>
+  return %b : tensor<?xf32>
+}
+)")
+                  .ok());
+  const auto cases = data_cases(folder.path()).value();
+  OffByOneTarget target;
+  CaseContext context{target, 0, /*reduce=*/false};
+  EXPECT_EQ(cases[0].run(context).outcome, Outcome::kNotSupported);
+}
+
 // A function that the verifier refuses hides no failure of those behind it.
 TEST(DataCases, FindAWrongDeviceBehindWhatIsNotSupported) {
   const auto folder = TemporaryFolder::create("tenon").value();
