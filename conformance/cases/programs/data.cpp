@@ -192,7 +192,7 @@ Status add_arguments(WithInputs& given, uint64_t seed) {
   return {};
 }
 
-// What the evaluator refuses has no result that a device could be held to.
+// A program that the evaluator refuses has no result that a device could be held to.
 CaseResult unless_refused(CaseResult failed, const WithInputs& given) {
   const auto reference = make_evaluator_target()->run(*given.module, given.inputs);
   if (reference) return failed;

@@ -10,6 +10,7 @@ from torch._dynamo.backends.common import aot_autograd
 
 from .counting import counters, lock
 from .decompositions import decompositions
+from .interpolation import with_own_functions
 from .options import Options
 from .program import Graph
 from .recurrent import loops
@@ -40,4 +41,4 @@ def backend(module: torch.fx.GraphModule, example_inputs, *, options: dict | Non
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="TF32 acceleration")
         with torch.backends.mkldnn.flags(enabled=False), loops():
-            return compile_with(module, example_inputs)
+            return compile_with(with_own_functions(module), example_inputs)

@@ -8,6 +8,7 @@ import torch
 from torch._decomp import core_aten_decompositions, global_decomposition_table
 
 from . import ops, recurrent  # noqa: F401 (`ops` fills the table)
+from .interpolation import grid_sampler_2d
 from .table import TABLE, aten, lowers, overloads
 from .ops.windows import select_and_scatter
 
@@ -219,8 +220,7 @@ def _gru_cell_backward(gradient, workspace, has_bias):
 
 
 def _grid_sampler_2d(x, grid, *modes):
-    inner = global_decomposition_table["post_autograd"][aten.grid_sampler_2d.default]
-    return inner(*_widened(x, grid), *modes).to(x.dtype)
+    return grid_sampler_2d(*_widened(x, grid), *modes).to(x.dtype)
 
 
 # --- a row of integers: their steps are f64 on the CPU, and the ends are integers too

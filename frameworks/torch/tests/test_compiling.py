@@ -231,6 +231,51 @@ CASES = {  # Found by comparing with eager mode.
 }
 
 
+RESIZES = [{"scale_factor": 2}, {"scale_factor": 1.7}, {"size": (5, 31)}, {"scale_factor": (3, 0.5), "recompute_scale_factor": True}]
+
+
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "bilinear", "bicubic"])
+@pytest.mark.parametrize("words", RESIZES, ids=str)
+@pytest.mark.parametrize("corners", [None, True])
+def test_gradients_of_interpolation(mode, words, corners, compiled):
+    """By few elements a row of each matrix, or by all."""
+    if corners and mode.startswith("nearest"):
+        pytest.skip("has no corners")
+    x = torch.randn(2, 3, 14, 19, requires_grad=True)
+    function = lambda x: F.interpolate(x, mode=mode, align_corners=corners, **words)  # noqa: E731
+    expected, found = function(x), compiled(function)(x)
+    torch.testing.assert_close(found, expected)
+    weight = torch.randn(expected.shape)
+    torch.testing.assert_close(*(torch.autograd.grad((each * weight).sum(), x)[0] for each in (found, expected)), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("corners", [False, True])
+def test_samplers(mode, padding, corners, compiled):
+    for size in ((5, 7), (1, 4)):
+        x, grid = torch.randn(2, 3, *size), torch.randn(2, 6, 4, 2) * 1.3
+        function = lambda x, grid: F.grid_sample(x, grid, mode=mode, padding_mode=padding, align_corners=corners)  # noqa: E731
+        torch.testing.assert_close(compiled(function)(x, grid), function(x, grid), atol=1e-5, rtol=1e-5)
+        x.requires_grad_(), grid.requires_grad_(mode != "nearest")
+        expected, found = function(x, grid), compiled(function)(x, grid)
+        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+        weight, of = torch.randn(expected.shape), [each for each in (x, grid) if each.requires_grad]
+        for left, right in zip(*(torch.autograd.grad((each * weight).sum(), of) for each in (found, expected))):
+            torch.testing.assert_close(left, right, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_antialiased_resizes(mode, compiled):
+    x = torch.randn(2, 3, 24, 31, requires_grad=True)
+    for words in ({"size": (9, 40)}, {"scale_factor": 0.3}):
+        function = lambda x: F.interpolate(x, mode=mode, antialias=True, **words)  # noqa: E731
+        expected, found = function(x), compiled(function)(x)
+        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+        weight = torch.randn(expected.shape)
+        torch.testing.assert_close(*(torch.autograd.grad((each * weight).sum(), x)[0] for each in (found, expected)), atol=1e-5, rtol=1e-5)
+
+
 def test_pooled_padding_takes_no_gradient(compiled):
     """Where all elements of a window are -inf, the first of them takes the gradient, and not the padding."""
     x = torch.full((1, 1, 4, 4), float("-inf"), requires_grad=True)

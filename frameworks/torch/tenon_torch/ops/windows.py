@@ -204,11 +204,33 @@ def _by_matrices(b: Builder, x: Value, matrices) -> Value:
     lead = x.rank - len(matrices)
     for i, matrix in enumerate(matrices):
         dim = lead + i
+        each = int((matrix != 0).sum(1).max())  # Elements that a result takes.
+        if each * _SPARSE <= matrix.shape[1]:
+            x = _by_bands(b, x, dim, matrix, each)
+            continue
         x = b.dot(x, b.convert(b.tensor(matrix), x.dtype), ([dim], [1]))
         order = list(range(x.rank - 1))
         order.insert(dim, x.rank - 1)
         x = b.transpose(x, order)
     return x
+
+
+_SPARSE = 6  # A product with zeros does the work of several elements in the time of one that is looked up.
+
+
+def _by_bands(b: Builder, x: Value, dim: int, matrix: torch.Tensor, each: int) -> Value:
+    """The product along `dim` with a matrix of few elements a row, by those alone."""
+    places = (matrix != 0).to(torch.int8).sort(dim=1, descending=True, stable=True).indices[:, :each]
+    factors = matrix.gather(1, places)
+    shape = [*x.shape[:dim], matrix.shape[0], *x.shape[dim + 1:]]
+    others = [d for d in range(x.rank) if d != dim]
+    total = None
+    for place, factor in zip(places.T, factors.T):
+        taken = b.gather(x, b.reshape(b.tensor(place.to(torch.int32)), (matrix.shape[0], 1)), offset_dims=others, collapsed=[dim], start_index_map=[dim],
+                         slice_sizes=[*x.shape[:dim], 1, *x.shape[dim + 1:]], shape=tuple(shape))
+        term = b.multiply(taken, b.broadcast_in_dim(b.convert(b.tensor(factor.contiguous()), x.dtype), shape, [dim]))
+        total = term if total is None else b.add(total, term)
+    return total
 
 
 def _adaptive(rank: int):
@@ -258,6 +280,10 @@ def _interpolating(kind, size: int, out: int, words) -> torch.Tensor:
     return kind(torch.eye(size, device="cpu")[None], [out], *words)[0].T
 
 
+def _cubic(rows: torch.Tensor, out, corners, scale) -> torch.Tensor:
+    return aten.upsample_bicubic2d.default(rows[..., None], [*out, 1], corners, scale, None)[..., 0]
+
+
 def _interpolate_backward(kind, rank: int, corners: bool):
     def lower(b: Builder, gradient: Value, output_size, input_size, *rest) -> Value:
         words = list(rest[:1]) if corners else []
@@ -269,8 +295,42 @@ def _interpolate_backward(kind, rank: int, corners: bool):
     return lower
 
 
+_OF_ONE = (aten.upsample_nearest1d.default, aten._upsample_nearest_exact1d.default, aten.upsample_linear1d.default, _cubic)
 for _rank, _names in ((1, ("upsample_nearest1d_backward", "_upsample_nearest_exact1d_backward", "upsample_linear1d_backward")),
-                      (2, ("upsample_nearest2d_backward", "_upsample_nearest_exact2d_backward", "upsample_bilinear2d_backward")),
+                      (2, ("upsample_nearest2d_backward", "_upsample_nearest_exact2d_backward", "upsample_bilinear2d_backward",
+                           "upsample_bicubic2d_backward")),
                       (3, ("upsample_nearest3d_backward", "_upsample_nearest_exact3d_backward", "upsample_trilinear3d_backward"))):
-    for _name, _kind, _corners in zip(_names, (aten.upsample_nearest1d, aten._upsample_nearest_exact1d, aten.upsample_linear1d), (False, False, True)):
-        lowers(*overloads(getattr(aten, _name), "default"))(_interpolate_backward(_kind.default, _rank, _corners))
+    for _name, _kind, _corners in zip(_names, _OF_ONE, (False, False, True, True)):
+        lowers(*overloads(getattr(aten, _name), "default"))(_interpolate_backward(_kind, _rank, _corners))
+
+
+# --- Resizes without aliasing: the filter of each dimension is a matrix too
+
+
+def _smoothing(kind, size: int, out: int, corners, scale) -> torch.Tensor:
+    # Two columns: PyTorch 2.13 gives wrong rows for one.
+    rows = torch.eye(size, device="cpu")[None, :, :, None].expand(1, size, size, 2).contiguous()
+    return kind(rows, [out, 2], corners, scale, None)[0, :, :, 0].T
+
+
+def _smooth(kind):
+    def lower(b: Builder, x: Value, output_size, align_corners, *scales) -> Value:
+        scales = list(scales) or [None, None]
+        matrices = [_smoothing(kind, n, o, align_corners, scale) for n, o, scale in zip(x.shape[-2:], output_size, scales)]
+        return b.convert(_by_matrices(b, b.convert(x, wide(x.dtype)), matrices), x.dtype)
+
+    return lower
+
+
+def _smooth_backward(kind):
+    def lower(b: Builder, gradient: Value, output_size, input_size, align_corners, *scales) -> Value:
+        scales = list(scales) or [None, None]
+        matrices = [_smoothing(kind, n, o, align_corners, scale).T for n, o, scale in zip(input_size[-2:], output_size, scales)]
+        return b.convert(_by_matrices(b, b.convert(gradient, wide(gradient.dtype)), matrices), gradient.dtype)
+
+    return lower
+
+
+for _name in ("_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"):
+    lowers(getattr(aten, _name).default)(_smooth(getattr(aten, _name).default))
+    lowers(getattr(aten, _name + "_backward").default)(_smooth_backward(getattr(aten, _name).default))
