@@ -473,6 +473,21 @@ TEST(TiledConvolution, InputsWithGapsGoByPhases) {
   expect_tiles({.result = "2x13x17x12xf32", .window = "lhs_dilate = [2, 2], rhs_dilate = [2, 1]"});
 }
 
+// By elements, each lane would multiply the zeros in gaps: tiles pay with few features too.
+TEST(TiledConvolution, ChosenWhereThereAreGaps) {
+  const auto chosen = [](const ConvolutionText& convolution) {
+    const auto program = hlo::compile_to_program(*imported(convolution.text()));
+    EXPECT_TRUE(program) << program.error().to_string();
+    return program->kernels.back().name;
+  };
+  const ConvolutionText gaps{.kernel = "3x3x8x3xf32",
+                             .result = "2x16x17x3xf32",
+                             .window = "pad = [[1, 0], [0, 0]], lhs_dilate = [2, 2]"};
+  expect_tiles(gaps);
+  EXPECT_EQ(chosen(gaps), "convolution_tiles");
+  EXPECT_EQ(chosen({.kernel = "3x3x8x3xf32", .result = "2x7x8x3xf32"}), "convolution");
+}
+
 TEST(TiledConvolution, GroupsLayoutsAndFewFeatures) {
   expect_tiles({.kernel = "3x3x4x12xf32", .feature_groups = 2});
   expect_tiles({.kernel = "3x3x8x12xf32", .result = "1x7x8x12xf32", .batch_groups = 2});

@@ -406,9 +406,9 @@ std::optional<double> estimate_tiled_convolution(const ScheduleInput& input) {
   const Instruction* op = input.fused.only(OpCode::kConvolution);
   if (op == nullptr) return std::nullopt;
   const ConvolutionSizes sizes(*op, false);
-  // One element a lane multiplies the zeros between elements of the input.
-  return estimate_tiled_product(
-      input, *op, std::min({element_count(sizes.places), sizes.outputs, sizes.depth()}));
+  const int64_t least = std::min({element_count(sizes.places), sizes.outputs, sizes.depth()});
+  // One element a lane multiplies the zeros between elements of the input too.
+  return estimate_tiled_product(input, *op, least * element_count(sizes.phases));
 }
 
 Taken emit_tiled_convolution(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
