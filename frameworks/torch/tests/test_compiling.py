@@ -276,6 +276,20 @@ def test_antialiased_resizes(mode, compiled):
         torch.testing.assert_close(*(torch.autograd.grad((each * weight).sum(), x)[0] for each in (found, expected)), atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize("pool", [F.max_pool2d, F.avg_pool2d])
+@pytest.mark.parametrize("kernel", [2, (3, 4), (7, 9)])
+def test_gradients_of_windows_side_by_side(pool, kernel, compiled):
+    """With equal elements, of which the first takes the gradient, NaN, and elements behind the last window."""
+    x = torch.randint(0, 3, (2, 3, 7, 9)).float()
+    x[0, 0, 1, 2], x[1, 1, 3, 3] = torch.nan, -torch.inf
+    x.requires_grad_()
+    function = lambda x: pool(x, kernel)  # noqa: E731
+    expected, found = function(x), compiled(function)(x)
+    torch.testing.assert_close(found, expected, equal_nan=True)
+    weight = torch.randn(expected.shape)
+    torch.testing.assert_close(*(torch.autograd.grad((each * weight).sum(), x)[0] for each in (found, expected)), equal_nan=True)
+
+
 def test_pooled_padding_takes_no_gradient(compiled):
     """Where all elements of a window are -inf, the first of them takes the gradient, and not the padding."""
     x = torch.full((1, 1, 4, 4), float("-inf"), requires_grad=True)
