@@ -386,6 +386,8 @@ def loops() -> list[Program]:
                                                     np.eye(4, dtype=np.float32) * np.float32(0.01),
                                                     np.eye(2, 4, dtype=np.float32), np.eye(2, dtype=np.float32),
                                                     numbers(1000, 2)]),
+        ("sine of 4096, one of them a turn", lambda t: lax.scan(lambda c, i: (c + jnp.sin(t)[i], None), 0.0, jnp.arange(4096))[0],
+         [numbers(4096)]),
         ("Adam of 64 k, 100 turns", adam, [numbers(1 << 16), numbers(1 << 16, seed=1)]),
     ]
     return [Program("loops", *each) for each in listed]

@@ -8,6 +8,7 @@
 
 #include "hlo/passes/constants.h"
 #include "hlo/passes/pass.h"
+#include "hlo/passes/simplify/dead.h"
 
 namespace tenon::hlo {
 namespace {
@@ -127,20 +128,6 @@ class Table {
   const Table* outer_;
   std::unordered_multimap<size_t, Instruction*> ops_;
 };
-
-// Whether the op always gives the same results for the same operands, and has no other effect.
-bool is_pure(const Instruction& op) {
-  switch (op.code()) {
-    case OpCode::kParameter:
-    case OpCode::kReturn:
-    case OpCode::kRng:
-    case OpCode::kCustomCall:
-    case OpCode::kFusion:
-      return false;
-    default:
-      return op.result_count() > 0 && !op.is_ordered();
-  }
-}
 
 bool sees_outside(const Instruction& op) {
   return op.code() == OpCode::kWhile || op.code() == OpCode::kIf || op.code() == OpCode::kCase;

@@ -20,6 +20,27 @@ bool erase_dead(Computation& computation) {
   return changed;
 }
 
+bool is_pure(const Instruction& op) {
+  switch (op.code()) {
+    case OpCode::kParameter:
+    case OpCode::kReturn:
+    case OpCode::kRng:
+    case OpCode::kCustomCall:
+    case OpCode::kFusion:
+      return false;
+    default:
+      break;
+  }
+  if (op.result_count() == 0 || op.is_ordered()) return false;
+  const auto draws = [](const Instruction& inner) {
+    return inner.code() == OpCode::kRng || inner.code() == OpCode::kCustomCall;
+  };
+  for (size_t i = 0; i < op.region_count(); ++i) {
+    if (any_instruction(op.region(i), draws)) return false;
+  }
+  return true;
+}
+
 Result<bool> eliminate_dead(Module& module) {
   bool changed = false;
   for (const auto& function : module.functions()) changed |= erase_dead(*function);
