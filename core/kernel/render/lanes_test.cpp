@@ -430,6 +430,17 @@ kernel @parts(%x: in TYPE[ROWS, SIZE], %y: out TYPE[3]) index s32 grid() {
   }
 }
 
+// The kernel of `text`, whose product stays in registers, with empty buffers.
+Case product_of(std::string_view text) {
+  const auto kernel = parse(std::string(text), "product");
+  EXPECT_TRUE(kernel) << kernel.error().to_string();
+  if (!kernel) return {};
+  EXPECT_TRUE(verify(*kernel).ok()) << verify(*kernel).to_string();
+  EXPECT_TRUE(std::ranges::any_of(kernel->nodes,
+                                  [&](const Node& n) { return is_register_product(*kernel, n); }));
+  return {*kernel, testing::zero_buffers(*kernel)};
+}
+
 // Sums in scratch, as schedules for wide registers have them: blocks of them stay in registers, in
 // vectors where the language has those.
 TEST(RenderedLanes, ProductsWithSumsInScratch) {
@@ -451,12 +462,8 @@ kernel @product(%x: in f32[12, 10], %w: in f32[10, 16], %y: out f32[12, 16]) ind
   }
 }
 )";
-  const auto kernel = parse(std::string(kText), "product");
-  ASSERT_TRUE(kernel) << kernel.error().to_string();
-  ASSERT_TRUE(verify(*kernel).ok()) << verify(*kernel).to_string();
-  EXPECT_TRUE(std::ranges::any_of(kernel->nodes,
-                                  [&](const Node& n) { return is_register_product(*kernel, n); }));
-  Case c = {*kernel, testing::zero_buffers(*kernel)};
+  Case c = product_of(kText);
+  ASSERT_FALSE(c.buffers.empty());
   RenderOptions options = options_of(1);
   options.vector_bytes = 32;
   for (int64_t i = 0; i < 120; ++i) c.buffers[0].set_double(i, static_cast<double>(i % 7 - 3));
@@ -499,18 +506,19 @@ kernel @product(%x: in f32[3, 6, 10], %w: in f32[3, 2, 10, 8], %y: out f32[6, 8]
   }
 }
 )";
-  const auto kernel = parse(std::string(kText), "product");
-  ASSERT_TRUE(kernel) << kernel.error().to_string();
-  ASSERT_TRUE(verify(*kernel).ok()) << verify(*kernel).to_string();
-  EXPECT_TRUE(std::ranges::any_of(kernel->nodes,
-                                  [&](const Node& n) { return is_register_product(*kernel, n); }));
-  Case c = {*kernel, testing::zero_buffers(*kernel)};
-  for (int64_t i = 0; i < 180; ++i) c.buffers[0].set_double(i, static_cast<double>(i % 7 - 3));
-  for (int64_t i = 0; i < 480; ++i) c.buffers[1].set_double(i, static_cast<double>(i % 11 - 2));
-  for (const int64_t lanes : {1, 3, 16}) expect_interpreters_results({c}, options_of(lanes));
-  RenderOptions options = options_of(1);
-  options.vector_bytes = 32;
-  expect_interpreters_results({c}, options);
+  std::string transposed(kText);
+  transposed.replace(transposed.find("3, 6, 10"), 8, "3, 10, 6");
+  transposed.insert(transposed.find("0, 0]\n    }") + 5, " transpose a");
+  for (const std::string& text : {std::string(kText), transposed}) {
+    Case c = product_of(text);
+    ASSERT_FALSE(c.buffers.empty());
+    for (int64_t i = 0; i < 180; ++i) c.buffers[0].set_double(i, static_cast<double>(i % 7 - 3));
+    for (int64_t i = 0; i < 480; ++i) c.buffers[1].set_double(i, static_cast<double>(i % 11 - 2));
+    for (const int64_t lanes : {1, 3, 16}) expect_interpreters_results({c}, options_of(lanes));
+    RenderOptions options = options_of(1);
+    options.vector_bytes = 32;
+    expect_interpreters_results({c}, options);
+  }
 }
 
 TEST(RenderedLanes, Atomics) {

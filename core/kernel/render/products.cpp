@@ -27,7 +27,7 @@ int64_t row_stride(const Memory& tile) { return *(tile.resolved_strides().end() 
 }  // namespace
 
 bool is_register_product(const Kernel& kernel, const Node& n) {
-  if (n.op != OpCode::kContract || n.transpose_a || n.transpose_b) return false;
+  if (n.op != OpCode::kContract || n.transpose_b) return false;
   const Memory& c = kernel.memory(n.memories[0]);
   const bool floats = c.type == ElementType::kF32 || c.type == ElementType::kF64;
   if (!floats || !c.strides.empty()) return false;
@@ -154,8 +154,9 @@ void SourceWriter::product_of_lane(const Node& n, const std::string& p, const st
       fmt::format("fma{}", c.type == ElementType::kF32 ? spelling_.suffix_f32 : "");
   for (int64_t u = 0; u < rows; ++u) {
     const std::string x = fresh();
-    const std::string read =
-        fmt::format("({})[({} * {} + {}) * {} + {}]", a, p, rows, u, a_stride, k);
+    const std::string row = fmt::format("({} * {} + {})", p, rows, u);
+    const std::string read = fmt::format("({})[{} * {} + {}]", a, n.transpose_a ? k : row, a_stride,
+                                         n.transpose_a ? row : k);
     line("const {} {} = {};", type, x, width == 1 ? read : fmt::format("({})({})", type, read));
     for (int64_t w = 0; w < vectors; ++w) {
       line("{0} = {1}({2}, {3}, {0});", sum(u, w), fma, x, ys[static_cast<size_t>(w)]);
