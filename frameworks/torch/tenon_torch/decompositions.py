@@ -162,8 +162,8 @@ def _pdist_backward(gradient, x, p, distances):
 
 def _bags(indices, offsets):
     """The bag of each index: eager mode does not always keep it."""
-    places = torch.arange(indices.shape[0], device=indices.device)
-    return (places.unsqueeze(1) >= offsets.unsqueeze(0)).sum(1) - 1
+    begun = aten.index_put(offsets.new_zeros(indices.shape[0] + 1), [offsets], torch.ones_like(offsets), True)
+    return begun[:-1].cumsum(0) - 1
 
 
 def _embedding_bag_backward(gradient, indices, offsets, bag, sizes, places, rows, scale_grad_by_freq, mode, sparse, weights, padding_idx=-1):

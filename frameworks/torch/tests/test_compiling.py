@@ -169,7 +169,11 @@ def test_places_of_storage(compiled):
     """as_strided of a row-major argument is lowered, of a view it is left to PyTorch."""
     x = torch.arange(12.0).reshape(3, 4)
     assert compiled(lambda x: x.as_strided((2, 2), (1, 3), 1) + 0)(x).tolist() == [[1, 4], [2, 5]]
-    torch._dynamo.reset()
+    for shape, stride, offset in (((3, 4), (1, 3), 0), ((2, 1, 3), (4, 9, 1), 3), ((3, 2), (4, 2), 1), ((2, 5), (3, 0), 6), ((), (), 7),
+                                  ((6, 4), (1, 2), 0), ((4,), (3,), 2), ((1, 1), (7, 7), 11), ((2, 2, 2), (1, 6, 2), 1)):
+        function = lambda x: x.as_strided(shape, stride, offset) + 0  # noqa: B023, E731
+        assert compiled(function)(x).tolist() == function(x).tolist(), (shape, stride, offset)
+        torch._dynamo.reset()
     left = torch.compile(lambda x: x.t().as_strided((3,), (2,), 1) + 0, backend="tenon")
     assert left(x).tolist() == [1, 3, 5]
 
@@ -196,6 +200,32 @@ def test_masked_rows(compiled):
     torch.testing.assert_close(found, expected)
     gradients = [torch.autograd.grad(each.square().sum(), x)[0] for each in (found, expected)]
     torch.testing.assert_close(*gradients)
+
+
+@pytest.mark.parametrize("of", [torch.float32, torch.int64, torch.uint8, torch.int8, torch.float16])
+def test_greatest_and_least(of, compiled):
+    """By value: equal elements may come in any order. A NaN of either sign is greater than every number."""
+    x = torch.randint(-60, 60, (3, 200)).to(of)
+    if of.is_floating_point:
+        x[0, 5], x[1, 7], x[1, 9], x[2, 11], x[2, 12] = torch.nan, -torch.nan, torch.nan, torch.inf, -torch.inf
+    for k in (1, 3, 150, 200):
+        for function in (lambda x: torch.topk(x, k), lambda x: torch.topk(x, k, largest=False),  # noqa: B023
+                         lambda x: torch.kthvalue(x, k, 1, keepdim=True)):  # noqa: B023
+            found, expected = compiled(function)(x), function(x)
+            torch.testing.assert_close(found.values, expected.values, rtol=0, atol=0, equal_nan=True)
+            torch.testing.assert_close(x.gather(1, found.indices), found.values, rtol=0, atol=0, equal_nan=True)
+            torch._dynamo.reset()
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+def test_gradients_of_bags(mode, compiled):
+    """Empty bags in between, before all and behind all."""
+    weight, indices, offsets = torch.randn(9, 4, requires_grad=True), torch.randint(0, 9, (20,)), torch.tensor([0, 0, 3, 3, 17, 20, 20])
+    function = lambda w, i, o: F.embedding_bag(i, w, o, mode=mode)  # noqa: E731
+    expected, found = function(weight, indices, offsets), compiled(function)(weight, indices, offsets)
+    torch.testing.assert_close(found, expected)
+    by = torch.randn(expected.shape)
+    torch.testing.assert_close(*(torch.autograd.grad((each * by).sum(), weight)[0] for each in (found, expected)))
 
 
 @pytest.mark.parametrize("causal", [False, True])

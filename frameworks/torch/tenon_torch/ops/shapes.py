@@ -59,6 +59,36 @@ def _storage_indices(b: Builder, shape, stride, offset: int) -> Value:
     return index
 
 
+_MOST_ROWS = 8  # That an element of a strided view may reach over.
+
+
+def _strides_to_rows(shape, stride) -> list[tuple[int, int]] | None:
+    """The dimensions with more than one element from the greatest step to the least, each with the steps over which the elements within
+    it reach: more than one for windows that overlap. None if there are many."""
+    dims = []
+    reach = 1  # From the first element to behind the last one.
+    for i in sorted((i for i, size in enumerate(shape) if size > 1 and stride[i]), key=lambda i: stride[i]):
+        dims.insert(0, (i, -(-reach // stride[i])))
+        reach += (shape[i] - 1) * stride[i]
+    return dims if all(rows <= _MOST_ROWS for _, rows in dims) else None
+
+
+def _strided_by_slices(b: Builder, flat: Value, shape, stride, offset: int, dims: list[tuple[int, int]]) -> Value:
+    """Elements of row-major memory as slices of rows of rows: no index is computed."""
+    part = b.narrow(flat, 0, offset, flat.count)
+    for i, reach in dims:
+        last, count = part.rank - 1, shape[i] + reach - 1
+        if part.shape[-1] < count * stride[i]:
+            part = b.pad(part, b.constant(0, part.dtype), [0] * part.rank, [0] * last + [count * stride[i] - part.shape[-1]])
+        part = b.narrow(part, last, 0, count * stride[i])
+        part = b.reshape(part, (*part.shape[:-1], count, stride[i]))
+        part = b.concatenate([b.narrow(part, last, j, j + shape[i]) for j in range(reach)], last + 1)
+    part = b.reshape(b.narrow(part, part.rank - 1, 0, 1), part.shape[:-1])
+    listed = [i for i, _ in dims]
+    part = b.transpose(part, [listed.index(i) for i in sorted(listed)])
+    return b.broadcast_in_dim(part, shape, sorted(listed))
+
+
 @lowers(aten.as_strided.default, *overloads(aten.as_strided_copy, "default"))
 def as_strided(b: Builder, x: Value, shape, stride, offset=None) -> Value:
     """By the places in row-major memory: the arrays of a functional graph are dense."""
@@ -68,8 +98,11 @@ def as_strided(b: Builder, x: Value, shape, stride, offset=None) -> Value:
         return b.reshape(x, shape)
     if count == 0:
         return b.full(shape, 0, x.dtype)
-    index = b.reshape(_storage_indices(b, shape, stride, offset), tuple(shape) + (1,))
     flat = b.reshape(x, (x.count,))
+    dims = _strides_to_rows(shape, stride)
+    if dims is not None:
+        return _strided_by_slices(b, flat, shape, stride, offset, dims)
+    index = b.reshape(_storage_indices(b, shape, stride, offset), tuple(shape) + (1,))
     return b.gather(flat, index, offset_dims=[], collapsed=[0], start_index_map=[0], slice_sizes=[1], shape=shape)
 
 
