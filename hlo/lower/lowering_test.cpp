@@ -563,6 +563,48 @@ TEST(Lowering, BodiesThatTakeElementsOfAnotherType) {
               arguments);
 }
 
+// Each element tests the windows that can contain it: strides beyond the window, windows that end
+// or lie in the padding, and a single one.
+TEST(Lowering, WindowsThatMeet) {
+  Random random(2);
+  Literal x(Shape(ElementType::kF32, {13}));
+  for (int64_t i = 0; i < 13; ++i) x.set_double(i, static_cast<double>(random.below(5)));
+  struct Geometry {
+    int64_t window, stride, low, high;
+  };
+  for (const auto& [window, stride, low, high] : {Geometry{3, 2, 1, 1},
+                                                  {2, 5, 0, 0},
+                                                  {4, 1, 3, 0},
+                                                  {5, 2, 4, 6},
+                                                  {13, 1, 0, 0},
+                                                  {20, 9, 3, 4},
+                                                  {3, 4, 5, 9},
+                                                  {1, 3, 0, 0},
+                                                  {6, 3, -2, -1}}) {
+    const int64_t results = (13 + low + high - window) / stride + 1;
+    SCOPED_TRACE(fmt::format("{} {} {} {}", window, stride, low, high));
+    Literal g(Shape(ElementType::kF32, {results}));
+    for (int64_t i = 0; i < results; ++i) g.set_double(i, static_cast<double>(i + 1));
+    expect_same(
+        fmt::format(R"(func.func @main(%x: tensor<13xf32>, %g: tensor<{0}xf32>) -> tensor<13xf32> {{
+  %z = stablehlo.constant dense<0.5> : tensor<f32>
+  %r = "stablehlo.select_and_scatter"(%x, %g, %z) <{{window_dimensions = array<i64: {1}>,
+      window_strides = array<i64: {2}>, padding = dense<[[{3}, {4}]]> : tensor<1x2xi64>}}> ({{
+  ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+    %c = stablehlo.compare GE, %p, %q : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  }}, {{
+  ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+    %s = stablehlo.add %p, %q : tensor<f32>
+    stablehlo.return %s : tensor<f32>
+  }}) : (tensor<13xf32>, tensor<{0}xf32>, tensor<f32>) -> tensor<13xf32>
+  return %r : tensor<13xf32>
+}})",
+                    results, window, stride, low, high),
+        {x, g});
+  }
+}
+
 // Their bits are those of the generator; a number of such a type has no sign at 0.
 TEST(Lowering, RareFloatTypes) {
   Literal state(Shape(ElementType::kU64, {2}));

@@ -203,8 +203,8 @@ Elements reduce_window(ElementEmitter& e, const Instruction& op, const Values& i
   return r.rounded(ElementEmitter::unflat(b.reduce(reduction), r.types));
 }
 
-// For each element of the result, tests the windows that contain it in the order of the source's
-// elements, and combines the sources of those that select it.
+// For each element of the result, tests the windows that can contain it in the order of the
+// source's elements, and combines the sources of those that select it.
 class SelectAndScatter {
  public:
   SelectAndScatter(ElementEmitter& emitter, const Instruction& instruction)
@@ -212,6 +212,7 @@ class SelectAndScatter {
         b_(emitter.b),
         op_(instruction),
         dims_(instruction.operand_type(0).dims()),
+        source_dims_(instruction.operand_type(1).dims()),
         rank_(dims_.size()),
         window_(instruction.i64s_or(AttrKey::window_dimensions, rank_, 1)),
         strides_(instruction.i64s_or(AttrKey::window_strides, rank_, 1)),
@@ -221,32 +222,48 @@ class SelectAndScatter {
   Elements emit(const Values& index) {
     const Element init =
         e_.convert(e_.element(op_.operand(2), {}), op_.operand_type(2).element_type(), type_);
-    const int64_t count = element_count(window_);
-    const Values result =
-        b_.for_loop(b_.index(0), b_.index(count), 1, ElementEmitter::flat({init}),
-                    [&](const Values& arguments) {
-                      // The last window position belongs to the first source element.
-                      const ValueId reversed = b_.sub(b_.index(count - 1), arguments[0]);
-                      const Values w = delinearize(b_, reversed, window_);
-                      const Element sum = ElementEmitter::unflat(arguments, {type_}, 1)[0];
-                      return step(index, w, sum);
-                    });
+    // As many windows as meet at an element, at most.
+    Dims most(rank_);
+    for (size_t d = 0; d < rank_; ++d) {
+      most[d] = std::min((window_[d] - 1) / strides_[d] + 1, source_dims_[d]);
+    }
+    const Values result = b_.for_loop(b_.index(0), b_.index(element_count(most)), 1,
+                                      ElementEmitter::flat({init}), [&](const Values& arguments) {
+                                        const Values each = delinearize(b_, arguments[0], most);
+                                        const Element sum =
+                                            ElementEmitter::unflat(arguments, {type_}, 1)[0];
+                                        return step(index, each, sum);
+                                      });
     return ElementEmitter::unflat(result, {type_});
   }
 
  private:
-  Values step(const Values& index, const Values& w, const Element& sum) {
-    const Dims& source_dims = op_.operand_type(1).dims();
+  // Adds the source of the window that is `each` windows behind the first one that reaches `index`.
+  Values step(const Values& index, const Values& each, const Element& sum) {
     Values source(rank_);
+    Values w(rank_);
     ValueId valid = b_.pred(true);
     for (size_t d = 0; d < rank_; ++d) {
-      const ValueId low = b_.index(padding_.at(static_cast<int64_t>(d), 0));
-      const ValueId start = b_.sub(b_.add(index[d], low), w[d]);
       const ValueId stride = b_.index(strides_[d]);
-      const int64_t extent = source_dims[d] == 0 ? 0 : (source_dims[d] - 1) * strides_[d] + 1;
-      valid = b_.logical_and(valid, in_bounds(b_, start, extent));
-      valid = b_.logical_and(valid, b_.compare(K::kEq, b_.rem(start, stride), b_.index(0)));
-      source[d] = b_.div(start, stride);
+      const int64_t low = padding_.at(static_cast<int64_t>(d), 0);
+      const ValueId end = b_.add(index[d], b_.index(low));
+      if (window_[d] == 1 && strides_[d] == 1 && low == 0) {
+        source[d] = end;
+        w[d] = b_.index(0);
+        continue;
+      }
+      if (source_dims_[d] <= 1) {
+        source[d] = b_.index(0);
+        w[d] = end;
+        valid = b_.logical_and(valid, in_bounds(b_, end, window_[d]));
+        continue;
+      }
+      const ValueId room = b_.add(end, b_.index(strides_[d] - window_[d]));
+      const ValueId first = b_.div(b_.max(room, b_.index(0)), stride);
+      source[d] = b_.add(first, each[d]);
+      w[d] = b_.sub(end, b_.mul(source[d], stride));
+      valid = b_.logical_and(valid, in_bounds(b_, source[d], source_dims_[d]));
+      valid = b_.logical_and(valid, in_bounds(b_, w[d], window_[d]));
     }
     return ElementEmitter::flat({e_.if_else(
         valid, type_,
@@ -309,6 +326,7 @@ class SelectAndScatter {
   Builder& b_;
   const Instruction& op_;
   const Dims& dims_;
+  const Dims& source_dims_;
   size_t rank_;
   I64s window_;
   I64s strides_;

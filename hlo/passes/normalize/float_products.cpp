@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kMostExact = int64_t{1} << 24;  // All smaller integers are numbers of f32.
 constexpr double kLeastProducts = 1 << 12;        // Fewer are not worth converting their factors.
-constexpr int64_t kMostParts = 4;                 // Into which a longer sum is cut.
+constexpr int64_t kMostSummands = 4;              // Into which a longer sum is cut.
 constexpr int64_t kFewElements = 1 << 18;  // Of a constant: four bytes each are read as soon.
 constexpr int kMostSteps = 12;             // Back from a factor to what bounds it.
 
@@ -178,7 +178,7 @@ int64_t parts_of(const IntegerProduct& product, bool may_cut) {
   if (one > kMostExact) return 0;
   const int64_t a_part = kMostExact / one;
   const int64_t parts = (product.depth + a_part - 1) / a_part;
-  return parts == 1 || (may_cut && parts <= kMostParts) ? parts : 0;
+  return parts == 1 || (may_cut && parts <= kMostSummands) ? parts : 0;
 }
 
 // The numbers in another type, which has them all.

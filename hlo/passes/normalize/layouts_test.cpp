@@ -2,6 +2,8 @@
 // would not gain.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "core/base/random.h"
 #include "hlo/evaluator/evaluator.h"
 #include "hlo/import/import.h"
@@ -103,6 +105,41 @@ TEST(WindowLayouts, AreChangedWhereAVectorGains) {
   EXPECT_FALSE(is_changed({"1x8x4x4", "1x8x2x2", "1, 1, 2, 2", "1, 1, 2, 2"})) << "few elements";
   EXPECT_FALSE(is_changed({"2x12x12x12", "2x6x6x12", "1, 2, 2, 1", "1, 2, 2, 1"}))
       << "last already";
+}
+
+// Each window selects once; equal elements, NaN, windows of padding alone and overlaps included.
+TEST(WindowChoices, ChangeNoBit) {
+  Random random(5);
+  for (const PooledGradient& g :
+       {kOverlapping,
+        PooledGradient{"2x9x9x8", "2x9x9x8", "1, 5, 5, 1", "1, 1, 1, 1",
+                       "[0, 0], [2, 2], [2, 2], [0, 0]"},
+        PooledGradient{"1x7x50x4", "1x1x1x4", "1, 7, 50, 1", "1, 1, 1, 1"},
+        PooledGradient{"1x40x8x8", "1x71x8x8", "1, 20, 1, 1", "1, 1, 1, 1",
+                       "[0, 0], [25, 25], [0, 0], [0, 0]"}}) {
+    const auto module = module_of(g);
+    std::vector<Literal> arguments;
+    for (size_t i = 0; i < 2; ++i)
+      arguments.push_back(random_literal(module->entry()->parameter(i).type(), random));
+    arguments[0].set_double(17, std::nan(""));
+    arguments[0].set_double(40, -HUGE_VAL);
+    const std::string expected = result_of(*module, arguments);
+    const auto changed = choose_in_windows(*module);
+    ASSERT_TRUE(changed && *changed) << g.dims;
+    ASSERT_TRUE(verify(*module).ok());
+    EXPECT_EQ(result_of(*module, arguments), expected) << g.dims;
+  }
+}
+
+TEST(WindowChoices, AreMadeWhereWindowsMeet) {
+  const auto made = [](const PooledGradient& g) {
+    const auto changed = choose_in_windows(*module_of(g));
+    return changed && *changed;
+  };
+  EXPECT_FALSE(made({"2x24x24x8", "2x12x12x8", "1, 2, 2, 1", "1, 2, 2, 1"}));
+  EXPECT_FALSE(
+      made({"1x5x5x4", "1x5x5x4", "1, 3, 3, 1", "1, 1, 1, 1", "[0, 0], [1, 1], [1, 1], [0, 0]"}))
+      << "few elements";
 }
 
 // Sums of few integers are exact in any order.
