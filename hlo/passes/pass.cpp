@@ -40,7 +40,7 @@ constexpr Pass kPasses[] = {
      "Long windows that move by one element become prefixes and suffixes of blocks.",
      plain<slide_windows>},
     {"window-choices",
-     "Gradients of pools with large windows select an element a window once, and scatter.",
+     "Windows of gradients of pools that are large, meet, or lie side by side, select once each.",
      plain<choose_in_windows>},
     {"window-layouts",
      "Gradients of pools are computed with a dimension last along which no window moves.",

@@ -77,8 +77,8 @@ Result<bool> drop_whole_windows(Module& module);
 /// transposes: arrays are row-major. The calls keep the orders that their functions see
 /// (lower/foreign_calls.h).
 Result<bool> lay_out_calls(Module& module);
-/// Makes select_and_scatters of large windows reductions of each window to the place that it
-/// selects, and scatters: each element would ask every window that contains it.
+/// Makes select_and_scatters of windows that are large, meet, or lie side by side reductions of
+/// each window to the place that it selects: each element would ask every window around it.
 Result<bool> choose_in_windows(Module& module);
 /// Brings the operands of a select_and_scatter whose last dimension windows move along into an
 /// order with another dimension last, and its result back.

@@ -114,7 +114,9 @@ TEST(WindowChoices, ChangeNoBit) {
        {kOverlapping,
         PooledGradient{"2x9x9x8", "2x9x9x8", "1, 5, 5, 1", "1, 1, 1, 1",
                        "[0, 0], [2, 2], [2, 2], [0, 0]"},
+        PooledGradient{"1x7x50x4", "1x1x1x4", "1, 7, 50, 1", "1, 7, 50, 1"},
         PooledGradient{"1x7x50x4", "1x1x1x4", "1, 7, 50, 1", "1, 1, 1, 1"},
+        PooledGradient{"2x11x10x9", "2x5x10x3", "1, 2, 1, 3", "1, 2, 1, 3"},
         PooledGradient{"1x40x8x8", "1x71x8x8", "1, 20, 1, 1", "1, 1, 1, 1",
                        "[0, 0], [25, 25], [0, 0], [0, 0]"}}) {
     const auto module = module_of(g);
@@ -136,7 +138,10 @@ TEST(WindowChoices, AreMadeWhereWindowsMeet) {
     const auto changed = choose_in_windows(*module_of(g));
     return changed && *changed;
   };
-  EXPECT_FALSE(made({"2x24x24x8", "2x12x12x8", "1, 2, 2, 1", "1, 2, 2, 1"}));
+  EXPECT_TRUE(made({"2x24x24x8", "2x12x12x8", "1, 2, 2, 1", "1, 2, 2, 1"})) << "side by side";
+  EXPECT_FALSE(made(
+      {"2x24x25x8", "2x12x13x8", "1, 2, 2, 1", "1, 2, 2, 1", "[0, 0], [0, 0], [0, 1], [0, 0]"}))
+      << "nor meet";
   EXPECT_FALSE(
       made({"1x5x5x4", "1x5x5x4", "1, 3, 3, 1", "1, 1, 1, 1", "[0, 0], [1, 1], [1, 1], [0, 0]"}))
       << "few elements";

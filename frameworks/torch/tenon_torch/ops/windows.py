@@ -34,11 +34,6 @@ class _Pool:
     def tile_shape(self, x: Value) -> tuple:
         return (*x.shape[:self.lead], *(each for pair in zip(self.out, self.kernel) for each in pair))
 
-    def in_tiles(self, b: Builder, x: Value) -> Value:
-        """[…, window, place in it, window, place in it …]: without elements behind the last window."""
-        limits = [*x.shape[:self.lead], *(o * k for o, k in zip(self.out, self.kernel))]
-        return b.reshape(b.slice(x, [0] * x.rank, limits, [1] * x.rank), self.tile_shape(x))
-
     def spread(self, b: Builder, y: Value, x: Value) -> Value:
         """To each place of a window what `y` has of the window."""
         return b.broadcast_in_dim(y, self.tile_shape(x), [*range(self.lead), *(self.lead + 2 * i for i in range(len(self.out)))])
@@ -189,26 +184,9 @@ lowers(aten.max_pool2d_with_indices_backward.default)(_max_backward(2))
 lowers(aten.max_pool3d_with_indices_backward.default)(_max_backward(3))
 
 
-def _first_of_tiles(b: Builder, gradient: Value, x: Value, pool: _Pool) -> Value:
-    """The same for windows side by side, each read once: by the window's largest element, and the first place that has it."""
-    elements = pool.in_tiles(b, x)
-    within = [pool.lead + 2 * i + 1 for i in range(len(pool.out))]
-    largest = pool.spread(b, b.reduce(elements, within, "maximum", lowest(x.dtype)), x)
-    has_it = b.op("or", b.compare(elements, largest, "EQ"), b.compare(elements, elements, "NE"))
-    place = b.full(elements.shape, 0, torch.int32)
-    for dim, k in zip(within, pool.kernel):
-        place = b.add(b.multiply(place, b.like(place, k)), b.iota(elements.shape, dim, torch.int32))
-    place = b.select(has_it, place, b.like(place, 2**31 - 1))
-    first = pool.spread(b, b.reduce(place, within, "minimum", 2**31 - 1), x)
-    taken = b.select(b.compare(place, first, "EQ"), pool.spread(b, gradient, x), b.like(elements, 0))
-    return pool.from_tiles(b, taken, x)
-
-
 def select_and_scatter(b: Builder, gradient: Value, x: Value, rank: int, kernel, stride, padding) -> Value:
     """The gradient of a largest element from the input itself: the first one of a window takes it."""
     pool = _Pool(x, rank, kernel, stride, padding, out=gradient.shape)
-    if pool.tiles:
-        return _first_of_tiles(b, gradient, x, pool)
     scalar = tensor_type((), x.dtype)
     compare = f"({scalar}, {scalar}) -> tensor<i1>"
     zero = b.constant(0, x.dtype)
