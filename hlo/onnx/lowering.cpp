@@ -152,6 +152,7 @@ constexpr RowGroup kRowGroups[] = {
     onnx_control_rows,
     onnx_quantization_rows,
     onnx_resize_rows,
+    onnx_sampling_rows,
     onnx_attention_rows,
     onnx_loss_rows,
     onnx_signal_rows,

@@ -275,6 +275,7 @@ std::span<const OnnxRow> onnx_normalization_rows();
 std::span<const OnnxRow> onnx_quantization_rows();
 std::span<const OnnxRow> onnx_control_rows();
 std::span<const OnnxRow> onnx_resize_rows();
+std::span<const OnnxRow> onnx_sampling_rows();
 std::span<const OnnxRow> onnx_attention_rows();
 std::span<const OnnxRow> onnx_loss_rows();
 std::span<const OnnxRow> onnx_signal_rows();

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """ONNX's node tests on the CPU: models of one op, or of the ops that define it, with arguments and expected results; and the networks
-that come with them.
+that come with them; and those of onnx_long_cases.py.
 
-    onnx_test.py BUILD [--full]     every sixth of them, or all
+    onnx_test.py BUILD [--full]     every sixth of ONNX's and every fifth of these, or all
 
 Those with values other than tensors of numbers are left out. An op that Tenon does not support must be one of REFUSED. Prints a
 line "PASS name", "FAIL name: why" or "SKIP name: why" a test."""
@@ -17,7 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import on_devices  # noqa: E402
 
 ONNX = on_devices.ROOT / "frameworks/onnx"
-STEP = 6  # Of the tests, without --full.
+STEP, LONG_STEP = 6, 5  # Of the tests, without --full.
 REFUSED = {
     "Bernoulli": "its results are random", "RandomUniformLike": "its results are random", "Dropout": "in training its results are random",
     "ImageDecoder": "it decodes images", "TreeEnsemble": "it is not lowered yet",
@@ -90,11 +90,12 @@ def main() -> int:
         return status
     good = True
     with tempfile.TemporaryDirectory() as folder:
-        exported = subprocess.run([ONNX / ".venv/bin/python", "-c", EXPORT, folder, "1" if "--full" in sys.argv else str(STEP)],
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        if exported.returncode != 0:
-            print(f"FAIL onnx: {exported.stderr.strip()[-300:]}")
-            return 1
+        step, long_step = ("1", "1") if "--full" in sys.argv else (str(STEP), str(LONG_STEP))
+        for words in (["-c", EXPORT, folder, step], [pathlib.Path(__file__).with_name("onnx_long_cases.py"), folder, long_step]):
+            exported = subprocess.run([ONNX / ".venv/bin/python", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            if exported.returncode != 0:
+                print(f"FAIL onnx: {exported.stderr.strip()[-300:]}")
+                return 1
         found, steps = outcomes(build, pathlib.Path(folder))
     for name, (word, why) in found.items():
         if word == "refused":

@@ -1,0 +1,83 @@
+// Ops read the elements that their results need: no value of their imported models has many more.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "hlo/onnx/models_test_util.h"
+
+namespace tenon::hlo {
+namespace {
+
+using namespace testing;
+
+Literal ascending(Dims dims) {
+  std::vector<float> values(static_cast<size_t>(element_count(dims)));
+  std::iota(values.begin(), values.end(), 0.0F);
+  return floats(std::move(dims), values);
+}
+
+// The number of elements of the largest value, but for the arguments; 0 if the import fails.
+int64_t largest_of(const OnnxModel& model) {
+  const auto imported = import_onnx(model);
+  EXPECT_TRUE(imported) << imported.error().message();
+  if (!imported) return 0;
+  EXPECT_TRUE(verify(*imported->module).ok());
+  int64_t most = 0;
+  any_instruction(*imported->module->entry(), [&](const Instruction& op) {
+    for (const Type& each : op.result_types()) most = std::max(most, element_count(each.dims()));
+    return false;
+  });
+  return most;
+}
+
+OnnxModel resize_of(int64_t length, float scale, const std::string& mode) {
+  OnnxNode resize = node("Resize", {"x", "", "scales"}, {"y"});
+  resize.attributes["mode"].text = mode;
+  OnnxModel model =
+      model_of({std::move(resize)}, {value_info("x", ElementType::kF32, {1, length})}, {"y"});
+  model.graph.initializers = {{"scales", floats({2}, {1, scale})}};
+  return model;
+}
+
+TEST(OnnxCosts, ResizeReadsTheElementsThatHaveWeights) {
+  for (const char* mode : {"linear", "cubic"}) {
+    EXPECT_LE(largest_of(resize_of(100000, 2, mode)), 200000) << mode;
+    OnnxModel smooth = resize_of(100000, 0.25, mode);
+    smooth.graph.nodes[0].attributes["antialias"].integer = 1;
+    EXPECT_LE(largest_of(smooth), 100000) << mode;
+    // More elements than a sum has terms.
+    smooth.graph.initializers[0].second = floats({2}, {1, 0.01F});
+    EXPECT_LE(largest_of(smooth), 400000) << mode;
+    // A product is less work for a short axis.
+    EXPECT_EQ(largest_of(resize_of(6, 2, mode)), 6 * 12) << mode;
+  }
+}
+
+TEST(OnnxCosts, ResizeOfALongAxisIsThatOfAShortOne) {
+  const std::string y = run(resize_of(20, 2, "linear"), {ascending({1, 20})});
+  EXPECT_TRUE(y.starts_with("[[0, 0.25, 0.75, 1.25, 1.75,")) << y;
+  EXPECT_TRUE(y.ends_with("18.25, 18.75, 19]]")) << y;
+  EXPECT_EQ(run(resize_of(4, 2, "linear"), {ascending({1, 4})}),
+            "[[0, 0.25, 0.75, 1.25, 1.75, 2.25, 2.75, 3]]");
+}
+
+TEST(OnnxCosts, ResizeRefusesPositionsThatAreNoNumbers) {
+  OnnxModel model = resize_of(4, 2, "linear");
+  OnnxNode& resize = model.graph.nodes[0];
+  resize.attributes["coordinate_transformation_mode"].text = "tf_crop_and_resize";
+  resize.inputs[1] = "roi";
+  const auto with_end = [&](float end) {
+    model.graph.initializers.resize(1);
+    model.graph.initializers.emplace_back("roi", floats({4}, {0, 0, 1, end}));
+    return error_of(model);
+  };
+  EXPECT_EQ(with_end(0.5), "");
+  EXPECT_EQ(with_end(3e38F), "");
+  EXPECT_NE(with_end(std::numeric_limits<float>::quiet_NaN()).find("at the position nan"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace tenon::hlo

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Models of one op whose cost depends on how it is lowered, at sizes that the node tests of the package onnx have not: Resize of long
+dimensions, which reads the elements that have weights. In the environment with onnx:
+
+    onnx_long_cases.py FOLDER STEP     writes a folder for every STEP-th, as onnx_test.py does
+
+The results are those of onnx.reference."""
+
+import itertools
+import pathlib
+import sys
+import warnings
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+RANDOM = np.random.default_rng(0)
+
+
+def floats(*dims: int) -> np.ndarray:
+    return RANDOM.standard_normal(dims).astype(np.float32)
+
+
+class Writer:
+    def __init__(self, folder: pathlib.Path, step: int) -> None:
+        self.folder, self.step, self.count = folder, step, 0
+
+    def write(self, name: str, op: str, inputs: list, known: list | None = None, rtol: float = 1e-4, **attributes) -> None:
+        """`known` inputs are initializers behind the others; None is an input that is not there."""
+        self.count += 1
+        if self.count % self.step != 0:
+            return
+        arrays = [*inputs, *(known or [])]
+        names = ["" if array is None else f"i{i}" for i, array in enumerate(arrays)]
+        kinds = [None if array is None else helper.np_dtype_to_tensor_dtype(array.dtype) for array in arrays]
+        infos = [helper.make_tensor_value_info(names[i], kinds[i], array.shape) for i, array in enumerate(inputs)]
+        constants = [numpy_helper.from_array(array, names[i]) for i, array in enumerate(arrays) if i >= len(inputs) and array is not None]
+        graph = helper.make_graph([helper.make_node(op, names, ["y"], **attributes)], "graph", infos, [helper.make_empty_tensor_value_info("y")], constants)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+        [result] = ReferenceEvaluator(model).run(None, {f"i{i}": array for i, array in enumerate(inputs)})
+        folder = self.folder / f"long_{self.count:03}_{name}"
+        folder.mkdir()
+        (folder / "model.onnx").write_bytes(model.SerializeToString())
+        for kind, values in (("input", inputs), ("output", [np.asarray(result)])):
+            for number, array in enumerate(values):
+                (folder / f"{kind}_{number}.pb").write_bytes(numpy_helper.from_array(array, f"{kind}_{number}").SerializeToString())
+        (folder / "tolerance").write_text(f"{rtol} 1e-4")
+
+
+def resizes(out: Writer) -> None:
+    places = ("half_pixel", "half_pixel_symmetric", "align_corners", "asymmetric", "pytorch_half_pixel")
+    scales = (2.0, 1.37, 0.3, 1 / 3, 0.061)
+    for mode, place, scale, outside, smooth in itertools.product(("linear", "cubic"), places, scales, (0, 1), (0, 1)):
+        if smooth and scale > 1 or place == "half_pixel_symmetric" and (outside or smooth):
+            continue
+        out.write(f"resize_{mode}_{place}_{scale:.2f}_{outside}{smooth}", "Resize", [floats(2, 83)],
+                  [None, np.array([1, scale], np.float32)], mode=mode, coordinate_transformation_mode=place, exclude_outside=outside,
+                  antialias=smooth, cubic_coeff_a=-0.5 if outside else -0.75)
+    # Of the dimensions some are long enough to be read element by element, others are not.
+    for mode, smooth in itertools.product(("linear", "cubic"), (0, 1)):
+        for name, dims, sizes in (("first", (70, 3), (31, 7)), ("middle", (2, 90, 5), (2, 40, 9)), ("both", (45, 52), (30, 101))):
+            out.write(f"resize_{name}_{mode}_{smooth}", "Resize", [floats(*dims)], [None, None, np.array(sizes, np.int64)], mode=mode, antialias=smooth)
+    # More elements a result than there are terms in a sum.
+    out.write("resize_wide", "Resize", [floats(2, 1200)], [None, None, np.array([2, 40], np.int64)], mode="linear", antialias=1)
+    for roi in ([0, 0.25, 1, 0.75], [0, -0.4, 1, 1.3], [0, 0.9, 1, 0.1]):
+        out.write("resize_crop", "Resize", [floats(2, 83)], [np.array(roi, np.float32), None, np.array([2, 50], np.int64)], mode="linear",
+                  coordinate_transformation_mode="tf_crop_and_resize", extrapolation_value=7.5)
+    for kind in (np.float64, np.float16, np.uint8):
+        x = (RANDOM.random((2, 83)) * 200).astype(kind)
+        out.write(f"resize_{np.dtype(kind).name}", "Resize", [x], [None, np.array([1, 2], np.float32)], mode="linear",
+                  rtol=2e-3 if kind == np.float16 else 1e-4)
+
+
+CASES = (resizes,)
+
+
+def main() -> None:
+    warnings.filterwarnings("ignore")
+    out = Writer(pathlib.Path(sys.argv[1]), int(sys.argv[2]))
+    for cases in CASES:
+        cases(out)
+
+
+if __name__ == "__main__":
+    main()
