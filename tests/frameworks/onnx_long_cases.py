@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Models of one op whose cost depends on how it is lowered, at sizes that the node tests of the package onnx have not: Resize of long
-dimensions, which reads the elements that have weights. In the environment with onnx:
+dimensions, which reads the elements that have weights; regions of images. In the environment with onnx:
 
     onnx_long_cases.py FOLDER STEP     writes a folder for every STEP-th, as onnx_test.py does
 
@@ -73,7 +73,15 @@ def resizes(out: Writer) -> None:
                   rtol=2e-3 if kind == np.float16 else 1e-4)
 
 
-CASES = (resizes,)
+def regions(out: Writer) -> None:
+    corners = np.sort(RANDOM.random((9, 2, 2)) * (40, 50) - 4, axis=1).reshape(9, 4).astype(np.float32)
+    batches = np.array([2, 0, 1, 1, 0, 2, 2, 0, 1], np.int64)
+    for mode, place, ratio in itertools.product(("avg", "max"), ("half_pixel", "output_half_pixel"), (1, 3)):
+        out.write(f"regions_{mode}_{place}_{ratio}", "RoiAlign", [floats(3, 5, 37, 23), corners, batches], mode=mode, sampling_ratio=ratio,
+                  coordinate_transformation_mode=place, output_height=4, output_width=3, spatial_scale=0.6)
+
+
+CASES = (resizes, regions)
 
 
 def main() -> None:

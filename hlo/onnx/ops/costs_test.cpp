@@ -12,6 +12,8 @@ namespace {
 
 using namespace testing;
 
+Literal integers(const I64s& values) { return Literal::from_i64s(values); }
+
 Literal ascending(Dims dims) {
   std::vector<float> values(static_cast<size_t>(element_count(dims)));
   std::iota(values.begin(), values.end(), 0.0F);
@@ -77,6 +79,26 @@ TEST(OnnxCosts, ResizeRefusesPositionsThatAreNoNumbers) {
   EXPECT_EQ(with_end(3e38F), "");
   EXPECT_NE(with_end(std::numeric_limits<float>::quiet_NaN()).find("at the position nan"),
             std::string::npos);
+}
+
+OnnxModel regions_of(int64_t count, Dims dims) {
+  OnnxNode align =
+      with_integer(node("RoiAlign", {"x", "regions", "batches"}, {"y"}), "sampling_ratio", 1);
+  align.attributes["coordinate_transformation_mode"].text = "output_half_pixel";
+  return model_of({std::move(align)},
+                  {value_info("x", ElementType::kF32, std::move(dims)),
+                   value_info("regions", ElementType::kF32, {count, 4}),
+                   value_info("batches", ElementType::kS64, {count})},
+                  {"y"});
+}
+
+TEST(OnnxCosts, RegionsDoNotCopyTheirMaps) {
+  EXPECT_LE(largest_of(regions_of(100, {2, 8, 64, 64})), 2 * 8 * 64 * 64);
+  // The middle of each region of the second, the first and the second map.
+  EXPECT_EQ(run(regions_of(3, {2, 1, 3, 3}),
+                {ascending({2, 1, 3, 3}), floats({3, 4}, {0, 0, 2, 2, 0, 1, 1, 2, 1, 0, 2, 1}),
+                 integers({1, 0, 1})}),
+            "[[[[13]]], [[[5]]], [[[12]]]]");
 }
 
 }  // namespace

@@ -58,15 +58,17 @@ SampleAxis neighbours(Lv& n, Value x, int64_t length, const std::string& mode) {
   return axis;
 }
 
-// The weighted sum of the neighbours in all dimensions. `x` is [batch, …, channel].
+// The weighted sum of the neighbours in all dimensions. `x` is [batch, …, channel]; `batches` has
+// the batch of each sample, and without it the samples begin with a dimension of batches.
 Value weighted_samples(Lv& n, Value x, const std::vector<SampleAxis>& axes, const SampleMode& mode,
-                       OpCode combiner = OpCode::kAdd) {
+                       OpCode combiner = OpCode::kAdd, std::optional<Value> batches = {}) {
   size_t combinations = 1;
   for (const SampleAxis& each : axes) combinations *= each.places.size();
   std::optional<Value> sum;
   for (size_t c = 0; c < combinations; ++c) {
     size_t left = c;
     Values components;
+    if (batches) components.push_back(n.unsqueeze(*batches, {-1}));
     std::optional<Value> weight, inside;
     for (const SampleAxis& axis : axes) {
       const size_t i = left % axis.places.size();
@@ -88,7 +90,8 @@ Value weighted_samples(Lv& n, Value x, const std::vector<SampleAxis>& axes, cons
       weight = weight ? n.mul(*weight, axis.weights[i]) : axis.weights[i];
     }
     if (inside) weight = n.select(*inside, *weight, n.like(*weight, 0));
-    const Value sample = n.gather_nd(x, n.concatenate(components, n.rank_of(components[0]) - 1), 1);
+    const Value places = n.concatenate(components, n.rank_of(components[0]) - 1);
+    const Value sample = n.gather_nd(x, places, batches ? 0 : 1);
     const Value part = n.mul(sample, n.convert(n.unsqueeze(*weight, {-1}), n.type_of(sample)));
     sum = sum ? n.binary(combiner, *sum, part) : part;
   }
@@ -188,9 +191,10 @@ Values lower_roi_align(Lv& n) {
   }
   axes[0].weights[0] = n.select(*inside, axes[0].weights[0], n.like(x, 0));
   axes[0].weights[1] = n.select(*inside, axes[0].weights[1], n.like(x, 0));
-  const Value chosen = n.take(x, n.in(2), 0);
-  const Value samples = weighted_samples(n, channels_to(n, chosen, true), axes, {"border", true},
-                                         greatest ? OpCode::kMaximum : OpCode::kAdd);
+  // Regions read the map of their batch in its place: a copy for each would be much more.
+  const Value batches = n.broadcast_in_dim(n.convert(n.in(2), ElementType::kS64), all, {0});
+  const Value samples = weighted_samples(n, channels_to(n, x, true), axes, {"border", true},
+                                         greatest ? OpCode::kMaximum : OpCode::kAdd, batches);
   const Value split =
       n.reshape(samples, {count, sizes[0], ratio, sizes[1], ratio, n.dims_of(x)[1]});
   const Value pooled =
