@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Models of one op whose cost depends on how it is lowered, at sizes that the node tests of the package onnx have not: Resize of long
-dimensions, which reads the elements that have weights; regions of images. In the environment with onnx:
+dimensions, which reads the elements that have weights; regions of images; grams of a large pool. In the environment with onnx:
 
     onnx_long_cases.py FOLDER STEP     writes a folder for every STEP-th, as onnx_test.py does
 
@@ -81,7 +81,29 @@ def regions(out: Writer) -> None:
                   coordinate_transformation_mode=place, output_height=4, output_width=3, spatial_scale=0.6)
 
 
-CASES = (resizes, regions)
+def grams(out: Writer) -> None:
+    ones = sorted(int(each) for each in RANDOM.choice(np.arange(-300, 300), 200, replace=False))
+    RANDOM.shuffle(ones)
+    twos = [(a, b) for a in range(9) for b in range(-4, 5)]
+    threes = [(3, 1, 4), (1, 5, 9), (2, 6, 5), (3, 1, 5), (-1, -1, -1)]
+    for order in (twos, threes):
+        RANDOM.shuffle(order)
+    pool = ones + [int(each) for order in (twos, threes) for gram in order for each in gram]
+    grams_of_all = len(ones) + len(twos) + len(threes)
+    begins = [0, len(ones), len(ones) + 2 * len(twos)]
+    mixed = [int(each) for each in RANDOM.permutation(grams_of_all + 10)[:grams_of_all]]
+    weights = [float(each) for each in RANDOM.random(grams_of_all)]
+    lengths, sizes = ((1, 1, 0), (1, 3, 0), (2, 3, 4), (3, 3, 1)), (((3, 700), 10), ((97,), 10), ((2, 500), 400), ((2, 2), 4))
+    for mode, kind, (low, high, skips), (dims, most) in itertools.product(("TF", "IDF", "TFIDF"), (np.int64, np.int32), lengths, sizes):
+        x = RANDOM.integers(-4, most, dims).astype(kind)
+        x.flat[:2] = 3, 1
+        # onnx.reference takes the weights by columns, not by grams.
+        columns = mixed if mode == "TF" else list(range(grams_of_all))
+        out.write(f"grams_{mode}_{low}{high}{skips}", "TfIdfVectorizer", [x], mode=mode, min_gram_length=low, max_gram_length=high, weights=weights,
+                  max_skip_count=skips, ngram_counts=begins, ngram_indexes=columns, pool_int64s=pool)
+
+
+CASES = (resizes, regions, grams)
 
 
 def main() -> None:

@@ -101,5 +101,37 @@ TEST(OnnxCosts, RegionsDoNotCopyTheirMaps) {
             "[[[[13]]], [[[5]]], [[[12]]]]");
 }
 
+OnnxModel grams_of(int64_t length, const I64s& pool, const I64s& begins, const I64s& columns) {
+  OnnxNode counts = node("TfIdfVectorizer", {"x"}, {"y"});
+  counts.attributes["mode"].text = "TF";
+  counts.attributes["pool_int64s"].integers = pool;
+  counts.attributes["ngram_counts"].integers = begins;
+  counts.attributes["ngram_indexes"].integers = columns;
+  for (const char* name : {"min_gram_length", "max_gram_length"})
+    counts.attributes[name].integer = std::ssize(begins);
+  counts.attributes["max_skip_count"].integer = 1;
+  return model_of({std::move(counts)}, {value_info("x", ElementType::kS64, {length})}, {"y"});
+}
+
+TEST(OnnxCosts, GramsAreFoundWithoutATableOfAllPairs) {
+  I64s pool(1000);
+  std::iota(pool.begin(), pool.end(), -500);
+  EXPECT_LE(largest_of(grams_of(900, pool, {0}, pool)), 2048);
+}
+
+TEST(OnnxCosts, GramsAreCountedInTheirColumns) {
+  // A gram that is there twice, one without a column, and two of one column.
+  const Literal x = integers({3, 3, 7, -1, 5, 3, 9});
+  EXPECT_EQ(run(grams_of(7, {3, 7, 3, -1, 5, 8}, {0}, {4, 0, 1, -1, 0, 5}), {x}),
+            "[2, 3, 0, 0, 3, 0]");
+  // Pairs of neighbours, and of elements with one between them: 3 7 is there in both ways.
+  EXPECT_EQ(run(grams_of(7, {1, 3, 7, 3, 3, 5, 9, 5, 3}, {0, 1}, {0, 1, 2, 3, 4}), {x}),
+            "[0, 2, 1, 1, 1]");
+  // No window is long enough.
+  EXPECT_EQ(run(grams_of(1, {1, 3, 7}, {0, 1}, {0, 1}), {integers({3})}), "[0, 0]");
+  const I64s many(65, 3);
+  EXPECT_NE(error_of(grams_of(7, many, {0}, many)).find("more than 64 times"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace tenon::hlo

@@ -264,20 +264,88 @@ Values lower_non_max_suppression(Li& n) {
 
 // --- Counts of n-grams of integers
 
-// How often each row of `grams` [count, length] occurs in each row of x, its elements `stride`
-// apart.
-Value gram_counts(Li& n, Value x, Value grams, int64_t stride) {
-  const int64_t batch = n.dims_of(x)[0], length = n.dims_of(grams)[1], count = n.dims_of(grams)[0];
-  const int64_t starts = n.dims_of(x)[1] - (length - 1) * stride;
-  if (starts < 1) return n.splat(ElementType::kF32, {batch, count}, 0);
-  std::optional<Value> same;
-  for (int64_t i = 0; i < length; ++i) {
-    const Value part = n.unsqueeze(n.slice_of(x, 1, i * stride, i * stride + starts), {2});
-    const Value wanted = n.reshape(n.slice_of(grams, 1, i, i + 1), {1, 1, count});
-    const Value equal = n.compare(Direction::kEq, part, wanted);
-    same = same ? n.logical_and(*same, equal) : equal;
+// The grams of one length, each once and in order, and the columns of the result that count them.
+using GramColumns = std::map<I64s, int64_t>;
+
+// All windows of `length` elements of a row of x [batch, …], of which each two have up to `skips`
+// others between them: element i of them all is the result i [batch, window].
+Values gram_windows(Li& n, Value x, int64_t length, int64_t skips) {
+  std::vector<Values> parts(static_cast<size_t>(length));
+  for (int64_t stride = 1; stride <= (length > 1 ? std::max<int64_t>(skips, 0) : 0) + 1; ++stride) {
+    const int64_t starts = n.dims_of(x)[1] - (length - 1) * stride;
+    if (starts < 1) break;
+    for (int64_t i = 0; i < length; ++i) {
+      parts[static_cast<size_t>(i)].push_back(n.slice_of(x, 1, i * stride, i * stride + starts));
+    }
   }
-  return n.sum(n.convert(*same, ElementType::kF32), {1}, false);
+  if (parts[0].empty()) return {};
+  Values windows;
+  for (const Values& each : parts) windows.push_back(n.concatenate(each, 1));
+  return windows;
+}
+
+// The column of each window's gram, or `none`: found by halves, in as many steps as the number of
+// grams has bits.
+Value columns_of_windows(Li& n, const Values& windows, const GramColumns& grams, int64_t none) {
+  std::vector<I64s> sorted(windows.size());
+  I64s columns;
+  for (const auto& [gram, column] : grams) {
+    for (size_t i = 0; i < gram.size(); ++i) sorted[i].push_back(gram[i]);
+    columns.push_back(column < 0 ? none : column);
+  }
+  // The last gram again, up to a power of two.
+  const size_t size = std::bit_ceil(grams.size());
+  Values elements;
+  for (I64s& each : sorted) {
+    each.resize(size, each.back());
+    elements.push_back(n.i64s(each));
+  }
+  Value at = n.splat(ElementType::kS64, n.dims_of(windows[0]), 0);
+  for (size_t step = size / 2; step > 0; step /= 2) {
+    const Value last = n.add(at, static_cast<double>(step - 1));
+    std::optional<Value> less;
+    for (size_t i = windows.size(); i-- > 0;) {
+      const Value element = n.take(elements[i], last, 0);
+      const Value lower = n.compare(Direction::kLt, element, windows[i]);
+      const Value equal = n.compare(Direction::kEq, element, windows[i]);
+      less = less ? n.logical_or(lower, n.logical_and(equal, *less)) : lower;
+    }
+    at = n.select(*less, n.add(at, static_cast<double>(step)), at);
+  }
+  std::optional<Value> found;
+  for (size_t i = 0; i < windows.size(); ++i) {
+    const Value equal = n.compare(Direction::kEq, n.take(elements[i], at, 0), windows[i]);
+    found = found ? n.logical_and(*found, equal) : equal;
+  }
+  return n.select(*found, n.take(n.i64s(columns), at, 0), n.like(at, static_cast<double>(none)));
+}
+
+// Adds the counts of grams [batch, window] to `result` [batch, column].
+Value count_grams(Li& n, Value result, const Values& windows, const GramColumns& grams) {
+  // A column outside the result counts nothing.
+  const Value column = columns_of_windows(n, windows, grams, n.dims_of(result)[1]);
+  const Value row = n.iota(ElementType::kS64, n.dims_of(column), 0);
+  const Value places = n.concatenate({n.unsqueeze(row, {2}), n.unsqueeze(column, {2})}, 2);
+  return n.scatter_nd(result, places, n.splat(ElementType::kF32, n.dims_of(column), 1),
+                      OpCode::kAdd);
+}
+
+// A gram that is there more than once has a column each time.
+std::vector<GramColumns> columns_of_grams(const I64s& pool, int64_t begin, int64_t length,
+                                          std::span<const int64_t> columns) {
+  constexpr size_t kMostTimes = 64;
+  std::vector<GramColumns> grams;
+  auto at = pool.begin() + begin;
+  for (const int64_t column : columns) {
+    const I64s gram(at, at + length);
+    at += length;
+    size_t i = 0;
+    while (i < grams.size() && grams[i].contains(gram)) ++i;
+    if (i == kMostTimes) exceed_onnx("a gram is there more than {} times", kMostTimes);
+    if (i == grams.size()) grams.emplace_back();
+    grams[i].emplace(gram, column);
+  }
+  return grams;
 }
 
 Values lower_tf_idf(Li& n) {
@@ -310,17 +378,11 @@ Values lower_tf_idf(Li& n) {
     const size_t first = std::exchange(gram, gram + static_cast<size_t>(count));
     if (gram > places.size()) bad_onnx("{} places for more grams", places.size());
     if (length < shortest || length > longest) continue;
-    const Value grams =
-        n.reshape(n.i64s(I64s(pool.begin() + begin, pool.begin() + end)), {count, length});
-    Value counts = gram_counts(n, x, grams, 1);
-    for (int64_t s = 1; length > 1 && s <= skips; ++s)
-      counts = n.add(counts, gram_counts(n, x, grams, s + 1));
-    // Moved to their columns by a matrix of ones.
-    const auto from = places.begin() + static_cast<std::ptrdiff_t>(first);
-    const Value columns = n.reshape(n.i64s(I64s(from, from + count)), {count, 1});
-    const Value chosen =
-        n.compare(Direction::kEq, n.iota(ElementType::kS64, {count, width}, 1), columns);
-    result = n.add(result, n.matmul(counts, n.convert(chosen, ElementType::kF32)));
+    const Values windows = gram_windows(n, x, length, skips);
+    if (windows.empty()) continue;
+    const auto columns = std::span(places).subspan(first, static_cast<size_t>(count));
+    for (const GramColumns& each : columns_of_grams(pool, begin, length, columns))
+      result = count_grams(n, result, windows, each);
   }
   const std::string mode = n.text("mode", "TF");
   if (mode == "IDF") result = n.min(result, 1);
