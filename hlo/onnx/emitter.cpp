@@ -398,7 +398,7 @@ Value OnnxEmitter::take_along(Value x, Value indices, int64_t axis) const {
   I64s limits = dims_of(indices);
   const auto a = static_cast<size_t>(axis);
   const int64_t size = limits[a] = dims_of(x)[a];
-  x = slice(x, I64s(limits.size(), 0), limits);
+  if (limits != dims_of(x)) x = slice(x, I64s(limits.size(), 0), limits);
   GatherDims dims;
   dims.collapsed_slice_dims = {axis};
   dims.operand_batching_dims = complement(rank_of(x), {{axis}});

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Models of one op whose cost depends on how it is lowered, at sizes that the node tests of the package onnx have not: Resize of long
-dimensions, which reads the elements that have weights; regions of images; grams of a large pool. In the environment with onnx:
+dimensions, which reads the elements that have weights; regions of images; grams of a large pool; diagonals. In the environment with onnx:
 
     onnx_long_cases.py FOLDER STEP     writes a folder for every STEP-th, as onnx_test.py does
 
@@ -103,7 +103,15 @@ def grams(out: Writer) -> None:
                   max_skip_count=skips, ngram_counts=begins, ngram_indexes=columns, pool_int64s=pool)
 
 
-CASES = (resizes, regions, grams)
+def diagonals(out: Writer) -> None:
+    for equation, dims in (("ii->i", (40, 40)), ("ii", (33, 33)), ("iji->ij", (9, 5, 9)), ("iij->ji", (8, 8, 3)), ("bii->b", (4, 17, 17)),
+                           ("iii->i", (7, 7, 7)), ("ijij->ij", (4, 6, 4, 6)), ("jiij->ij", (4, 6, 6, 4)), ("...ii->...i", (2, 3, 5, 5))):
+        out.write("diagonal", "Einsum", [floats(*dims)], equation=equation)
+    out.write("diagonal_product", "Einsum", [floats(8, 5, 8), floats(8, 6)], equation="iji,ik->jk")
+    out.write("diagonal_integers", "Einsum", [RANDOM.integers(-9, 9, (6, 6))], equation="ii->i")
+
+
+CASES = (resizes, regions, grams, diagonals)
 
 
 def main() -> None:

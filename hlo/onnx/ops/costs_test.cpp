@@ -133,5 +133,22 @@ TEST(OnnxCosts, GramsAreCountedInTheirColumns) {
   EXPECT_NE(error_of(grams_of(7, many, {0}, many)).find("more than 64 times"), std::string::npos);
 }
 
+OnnxModel einsum_of(const std::string& equation, Dims dims) {
+  OnnxNode einsum = node("Einsum", {"x"}, {"y"});
+  einsum.attributes["equation"].text = equation;
+  return model_of({std::move(einsum)}, {value_info("x", ElementType::kF32, std::move(dims))},
+                  {"y"});
+}
+
+TEST(OnnxCosts, DiagonalsReadNoOtherElements) {
+  EXPECT_LE(largest_of(einsum_of("ii->i", {500, 500})), 500);
+  EXPECT_LE(largest_of(einsum_of("iji->ij", {50, 3, 50})), 150);
+  EXPECT_EQ(run(einsum_of("iji->ij", {2, 3, 2}), {ascending({2, 3, 2})}),
+            "[[0, 2, 4], [7, 9, 11]]");
+  EXPECT_EQ(run(einsum_of("iij->ji", {2, 2, 2}), {ascending({2, 2, 2})}), "[[0, 6], [1, 7]]");
+  EXPECT_NE(error_of(einsum_of("ii->i", {2, 3})).find("dimensions of 2 and 3 elements"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace tenon::hlo

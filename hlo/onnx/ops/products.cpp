@@ -172,17 +172,19 @@ struct EinsumTerm {
   Value value;
 };
 
-// Dimensions with the same label become one: its diagonal.
+// Dimensions with the same label become one: its diagonal, of which alone the elements are read.
 void take_diagonals(Lp& n, EinsumTerm& term) {
   for (size_t i = 0; i < term.labels.size(); ++i) {
     const size_t j = term.labels.find(term.labels[i], i + 1);
     if (j == std::string::npos) continue;
-    const Dims& dims = n.dims_of(term.value);
-    const Value same =
-        n.compare(Direction::kEq, n.iota(ElementType::kS64, dims, static_cast<int64_t>(i)),
-                  n.iota(ElementType::kS64, dims, static_cast<int64_t>(j)));
-    term.value =
-        n.sum(n.select(same, term.value, n.like(term.value, 0)), {static_cast<int64_t>(j)}, false);
+    Dims dims = n.dims_of(term.value);
+    if (dims[i] != dims[j])
+      bad_onnx("dimensions of {} and {} elements have the label {}", dims[i], dims[j],
+               term.labels[i]);
+    dims[j] = 1;
+    const auto axis = static_cast<int64_t>(j);
+    const Value places = n.iota(ElementType::kS64, std::move(dims), static_cast<int64_t>(i));
+    term.value = n.squeeze(n.take_along(term.value, places, axis), {axis});
     term.labels.erase(j, 1);
     --i;
   }
