@@ -127,6 +127,14 @@ TEST(OnnxCosts, GramsAreCountedInTheirColumns) {
   // Pairs of neighbours, and of elements with one between them: 3 7 is there in both ways.
   EXPECT_EQ(run(grams_of(7, {1, 3, 7, 3, 3, 5, 9, 5, 3}, {0, 1}, {0, 1, 2, 3, 4}), {x}),
             "[0, 2, 1, 1, 1]");
+  // Each gram of a column by its own weight, as in ONNX Runtime.
+  OnnxModel weighted = grams_of(6, {1, 2, 3}, {0}, {2, 0, 2});
+  OnnxNode& counts = weighted.graph.nodes[0];
+  counts.attributes["weights"].reals = {10, 20, 30};
+  counts.attributes["mode"].text = "TFIDF";
+  EXPECT_EQ(run(weighted, {integers({1, 1, 2, 3, 3, 3})}), "[20, 0, 110]");
+  counts.attributes["mode"].text = "IDF";
+  EXPECT_EQ(run(weighted, {integers({1, 1, 2, 3, 3, 3})}), "[20, 0, 30]");
   // No window is long enough.
   EXPECT_EQ(run(grams_of(1, {1, 3, 7}, {0, 1}, {0, 1}), {integers({3})}), "[0, 0]");
   const I64s many(65, 3);

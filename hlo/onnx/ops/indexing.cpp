@@ -264,8 +264,12 @@ Values lower_non_max_suppression(Li& n) {
 
 // --- Counts of n-grams of integers
 
-// The grams of one length, each once and in order, and the columns of the result that count them.
-using GramColumns = std::map<I64s, int64_t>;
+struct GramCount {
+  int64_t column;
+  double weight;  ///< Added for each occurrence.
+};
+// The grams of one length, each once and in order.
+using GramCounts = std::map<I64s, GramCount>;
 
 // All windows of `length` elements of a row of x [batch, …], of which each two have up to `skips`
 // others between them: element i of them all is the result i [batch, window].
@@ -284,14 +288,12 @@ Values gram_windows(Li& n, Value x, int64_t length, int64_t skips) {
   return windows;
 }
 
-// The column of each window's gram, or `none`: found by halves, in as many steps as the number of
-// grams has bits.
-Value columns_of_windows(Li& n, const Values& windows, const GramColumns& grams, int64_t none) {
+// The number of each window's gram, or, if there is none, at least that of all grams: found by
+// halves, in as many steps as that number has bits.
+Value grams_of_windows(Li& n, const Values& windows, const GramCounts& grams) {
   std::vector<I64s> sorted(windows.size());
-  I64s columns;
-  for (const auto& [gram, column] : grams) {
+  for (const auto& [gram, count] : grams) {
     for (size_t i = 0; i < gram.size(); ++i) sorted[i].push_back(gram[i]);
-    columns.push_back(column < 0 ? none : column);
   }
   // The last gram again, up to a power of two.
   const size_t size = std::bit_ceil(grams.size());
@@ -317,35 +319,57 @@ Value columns_of_windows(Li& n, const Values& windows, const GramColumns& grams,
     const Value equal = n.compare(Direction::kEq, n.take(elements[i], at, 0), windows[i]);
     found = found ? n.logical_and(*found, equal) : equal;
   }
-  return n.select(*found, n.take(n.i64s(columns), at, 0), n.like(at, static_cast<double>(none)));
+  return n.select(*found, at, n.like(at, static_cast<double>(size)));
 }
 
-// Adds the counts of grams [batch, window] to `result` [batch, column].
-Value count_grams(Li& n, Value result, const Values& windows, const GramColumns& grams) {
+// Adds the weights of grams [batch, window] to `result` [batch, column].
+Value count_grams(Li& n, Value result, const Values& windows, const GramCounts& grams) {
   // A column outside the result counts nothing.
-  const Value column = columns_of_windows(n, windows, grams, n.dims_of(result)[1]);
+  const size_t size = std::bit_ceil(grams.size()) + 1;
+  I64s columns(size, n.dims_of(result)[1]);
+  Literal weights(Shape(ElementType::kF32, {static_cast<int64_t>(size)}));
+  int64_t i = 0;
+  for (const auto& [gram, count] : grams) {
+    if (count.column >= 0) columns[static_cast<size_t>(i)] = count.column;
+    weights.set_double(i++, count.weight);
+  }
+  const Value gram = grams_of_windows(n, windows, grams);
+  const Value column = n.take(n.i64s(columns), gram, 0);
   const Value row = n.iota(ElementType::kS64, n.dims_of(column), 0);
   const Value places = n.concatenate({n.unsqueeze(row, {2}), n.unsqueeze(column, {2})}, 2);
-  return n.scatter_nd(result, places, n.splat(ElementType::kF32, n.dims_of(column), 1),
-                      OpCode::kAdd);
+  const bool plain =
+      std::ranges::all_of(grams, [](const auto& each) { return each.second.weight == 1; });
+  const Value updates = plain ? n.splat(ElementType::kF32, n.dims_of(column), 1)
+                              : n.take(n.constant(std::move(weights)), gram, 0);
+  return n.scatter_nd(result, places, updates, OpCode::kAdd);
 }
 
 // A gram that is there more than once has a column each time.
-std::vector<GramColumns> columns_of_grams(const I64s& pool, int64_t begin, int64_t length,
-                                          std::span<const int64_t> columns) {
+std::vector<GramCounts> counts_of_grams(const I64s& pool, int64_t begin, int64_t length,
+                                        std::span<const int64_t> columns,
+                                        std::span<const float> weights) {
   constexpr size_t kMostTimes = 64;
-  std::vector<GramColumns> grams;
+  std::vector<GramCounts> grams;
   auto at = pool.begin() + begin;
-  for (const int64_t column : columns) {
+  for (size_t number = 0; number < columns.size(); ++number) {
     const I64s gram(at, at + length);
     at += length;
     size_t i = 0;
     while (i < grams.size() && grams[i].contains(gram)) ++i;
     if (i == kMostTimes) exceed_onnx("a gram is there more than {} times", kMostTimes);
     if (i == grams.size()) grams.emplace_back();
-    grams[i].emplace(gram, column);
+    grams[i].emplace(gram, GramCount{columns[number], weights[number]});
   }
   return grams;
+}
+
+// [1, column]: the last one of a column's grams.
+Value column_weights(Li& n, const I64s& columns, const std::vector<float>& weights, int64_t width) {
+  Literal row(Shape(ElementType::kF32, {1, width}));
+  for (size_t i = 0; i < columns.size(); ++i) {
+    if (columns[i] >= 0) row.set(columns[i], weights[i]);
+  }
+  return n.constant(std::move(row));
 }
 
 Values lower_tf_idf(Li& n) {
@@ -366,6 +390,13 @@ Values lower_tf_idf(Li& n) {
   const int64_t width = *std::ranges::max_element(places) + 1;
   constexpr int64_t kWidest = int64_t{1} << 24;
   if (width < 1 || width > kWidest) bad_onnx("a result of {} columns", width);
+  const std::string mode = n.text("mode", "TF");
+  std::vector<float> weights(places.size(), 1);
+  if (const OnnxAttribute* given = n.attribute("weights"); given != nullptr && mode != "TF")
+    std::copy_n(given->reals.begin(), std::min(given->reals.size(), weights.size()),
+                weights.begin());
+  const std::vector<float> each_time =
+      mode == "IDF" ? std::vector<float>(places.size(), 1) : weights;
   Value result = n.splat(ElementType::kF32, {n.dims_of(x)[0], width}, 0);
   size_t gram = 0;  // Grams of all lengths are numbered in order.
   for (size_t l = 0; l < begins.size(); ++l) {
@@ -381,21 +412,11 @@ Values lower_tf_idf(Li& n) {
     const Values windows = gram_windows(n, x, length, skips);
     if (windows.empty()) continue;
     const auto columns = std::span(places).subspan(first, static_cast<size_t>(count));
-    for (const GramColumns& each : columns_of_grams(pool, begin, length, columns))
+    const auto factors = std::span(each_time).subspan(first, static_cast<size_t>(count));
+    for (const GramCounts& each : counts_of_grams(pool, begin, length, columns, factors))
       result = count_grams(n, result, windows, each);
   }
-  const std::string mode = n.text("mode", "TF");
-  if (mode == "IDF") result = n.min(result, 1);
-  if (const OnnxAttribute* weights = n.attribute("weights");
-      weights != nullptr && mode != "TF" && !weights->reals.empty()) {
-    std::vector<float> row(static_cast<size_t>(width), 1);
-    for (size_t i = 0; i < places.size() && i < weights->reals.size(); ++i) {
-      if (places[i] >= 0) row[static_cast<size_t>(places[i])] = weights->reals[i];
-    }
-    Literal factors(Shape(ElementType::kF32, {1, width}));
-    for (int64_t i = 0; i < width; ++i) factors.set(i, row[static_cast<size_t>(i)]);
-    result = n.mul(result, n.constant(std::move(factors)));
-  }
+  if (mode == "IDF") result = n.mul(n.min(result, 1), column_weights(n, places, weights, width));
   return {flat ? n.squeeze(result, {0}) : result};
 }
 
