@@ -103,7 +103,7 @@ class Builder:
         if data.dim() == 0:
             return self.constant(data.item(), data.dtype)
         result = self.value(data.shape, data.dtype)
-        bits = data.flatten().view(torch.uint8).numpy().tobytes() if data.numel() else b""
+        bits = data.flatten().clone(memory_format=torch.contiguous_format).view(torch.uint8).numpy().tobytes() if data.numel() else b""
         text = f'"0x{bits.hex().upper()}"' if bits else ""
         self.lines.append(f"{result.name} = stablehlo.constant dense<{text}> : {result.type}")
         return result

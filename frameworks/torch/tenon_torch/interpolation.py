@@ -37,15 +37,27 @@ def backward_of(mode: str, rank: int):
     return packet and packet.default
 
 
+def _is_known(sizes) -> bool:
+    """Whether the numbers are known when a graph is made; the op's own shape function takes no others."""
+    flat = [number for each in sizes for number in (each if isinstance(each, (list, tuple)) else [each])]
+    return all(number is None or type(number) in (int, float) for number in flat)
+
+
 def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=False):
     """As torch.nn.functional.interpolate."""
-    has_op = not antialias and backward_of(mode, input.dim() - 2)
-    if not has_op or not (torch.is_grad_enabled() and input.requires_grad):
+    has_op = not antialias and backward_of(mode, input.dim() - 2) and _is_known([*input.shape, size, scale_factor])
+    is_transformed = torch._C._functorch.maybe_current_level() is not None  # By torch.func, whose rules PyTorch's own op has.
+    if not has_op or is_transformed or not (torch.is_grad_enabled() and input.requires_grad):
         return F.interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias)
     return Interpolation.apply(input, size, scale_factor, mode, align_corners, recompute_scale_factor)
 
 
 # --- grid_sampler_2d: interpolation 0 is bilinear, 1 nearest, 2 bicubic; padding 0 is zeros, 1 the border, 2 reflection
+
+
+def _clamped(place, size: int):
+    """Into [0, size - 1]. The gradient is 0 at both ends, as PyTorch's own is."""
+    return torch.where((place > 0) & (place < size - 1), place, place.detach().clamp(0, size - 1))
 
 
 def _reflected(place, size: int, align_corners: bool):
@@ -55,13 +67,13 @@ def _reflected(place, size: int, align_corners: bool):
         return torch.zeros_like(place)
     distance = (place - low).abs()
     turns, rest = torch.floor(distance / span), torch.fmod(distance, span)
-    return torch.where(turns % 2 == 0, rest + low, span - rest + low).clamp(0, size - 1)
+    return _clamped(torch.where(turns % 2 == 0, rest + low, span - rest + low), size)
 
 
 def _padded(place, size: int, padding: int, align_corners: bool):
     if padding == 0:
         return place
-    return place.clamp(0, size - 1) if padding == 1 else _reflected(place, size, align_corners)
+    return _clamped(place, size) if padding == 1 else _reflected(place, size, align_corners)
 
 
 def _cubic_weights(t):
@@ -83,7 +95,7 @@ def grid_sampler_2d(x, grid, interpolation: int = 0, padding: int = 0, align_cor
     def at(column, row):
         """The elements at whole places [n, y, x], 0 outside."""
         inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
-        place = torch.where(inside, row.to(torch.int64) * width + column.to(torch.int64), 0).reshape(count, 1, -1)
+        place = torch.where(inside, row.to(torch.int64) * width + column.to(torch.int64), 0).reshape(count, 1, column.shape[1] * column.shape[2])
         found = flat.gather(2, place.expand(count, channels, place.shape[2])).reshape(count, channels, *column.shape[1:])
         return torch.where(inside[:, None], found, 0)
 

@@ -279,6 +279,85 @@ def test_gradients_of_interpolation(mode, words, corners, compiled):
     torch.testing.assert_close(*(torch.autograd.grad((each * weight).sum(), x)[0] for each in (found, expected)), atol=1e-5, rtol=1e-5)
 
 
+def equal_gradients(compiled, function, x, **tolerance):
+    """Of a compiled function and in eager mode, by x."""
+    expected, found = function(x), compiled(function)(x)
+    torch.testing.assert_close(found, expected, equal_nan=True, **tolerance)
+    weight = torch.linspace(-1, 1, expected.numel(), dtype=expected.dtype).reshape(expected.shape)
+    torch.testing.assert_close(*(torch.autograd.grad((each * weight).sum(), x)[0] for each in (found, expected)), equal_nan=True, **tolerance)
+
+
+def test_interpolation_of_any_batch():
+    """The second shape makes sizes symbols, of which PyTorch's own lookups are made."""
+    function = lambda x: F.interpolate(x, scale_factor=2, mode="bilinear") * 2  # noqa: E731
+    found = torch.compile(function, backend="tenon")
+    for shape in ((5, 3, 8, 8), (6, 3, 8, 8), (7, 3, 9, 10)):
+        x = torch.randn(shape, requires_grad=True)
+        torch.testing.assert_close(*(torch.autograd.grad(f(x).square().sum(), x)[0] for f in (found, function)), rtol=1e-5, atol=1e-5)
+
+
+def test_interpolation_within_a_transform(compiled):
+    function = torch.func.grad(lambda x: F.interpolate(x, scale_factor=2, mode="bilinear").square().sum())
+    x = torch.randn(2, 3, 5, 6)
+    torch.testing.assert_close(torch.compile(function, backend="tenon")(x), function(x), rtol=1e-5, atol=1e-5)
+
+
+def test_interpolation_of_long_rows(compiled):
+    """Matrices are kept by their elements: 20,000 x 40,000 of them would be 6.4 GB."""
+    for mode in ("linear", "nearest"):
+        equal_gradients(compiled, lambda x: F.interpolate(x, scale_factor=2, mode=mode), torch.randn(1, 2, 20_000, requires_grad=True), rtol=1e-4, atol=1e-4)  # noqa: B023
+    x = torch.randn(1, 1, 3000, 4, requires_grad=True)
+    equal_gradients(compiled, lambda x: F.interpolate(x, (40, 90), mode="bicubic", antialias=True), x, rtol=1e-4, atol=1e-4)
+    equal_gradients(compiled, lambda x: F.adaptive_avg_pool1d(x, 700), torch.randn(1, 2, 9001, requires_grad=True), rtol=1e-5, atol=1e-5)
+
+
+def test_infinity_in_resizes(compiled):
+    """One infinite element leaves all results that do not take it alone, and an infinite gradient likewise."""
+    x = torch.ones(1, 1, 12, 15)
+    x[0, 0, 5, 6] = torch.inf
+    for mode in ("bilinear", "bicubic"):
+        function = lambda x: F.interpolate(x, (7, 9), mode=mode, antialias=True)  # noqa: B023, E731
+        torch.testing.assert_close(compiled(function)(x), function(x), rtol=1e-5, atol=1e-5, equal_nan=True)
+    torch._dynamo.reset()
+    function = lambda x: F.interpolate(x, scale_factor=1.7, mode="nearest")  # noqa: E731
+    x = torch.ones(1, 1, 6, 7, requires_grad=True)
+    expected, found = function(x), compiled(function)(x)
+    weight = torch.where(torch.arange(expected.shape[-1]) == 3, torch.inf, 1.0)
+    torch.testing.assert_close(*(torch.autograd.grad((each * weight).sum(), x)[0] for each in (found, expected)), equal_nan=True)
+
+
+def test_resizes_of_other_types():
+    """Integers without aliasing are left to PyTorch, and f64 has weights of f64."""
+    function = lambda x: F.interpolate(x, (5, 6), mode="bilinear", antialias=True)  # noqa: E731
+    image = torch.full((1, 3, 9, 9), 200, dtype=torch.uint8)
+    assert torch.equal(torch.compile(function, backend="tenon")(image), function(image))
+    wide = torch.randn(1, 3, 9, 9, dtype=torch.float64)
+    torch._dynamo.reset()
+    torch.testing.assert_close(torch.compile(function, backend="tenon")(wide), function(wide), rtol=1e-13, atol=1e-13)
+    one_row = lambda x: F.interpolate(x, (1, 4), mode="bicubic", antialias=True, align_corners=True)  # noqa: E731
+    x = torch.randn(1, 1, 6, 5)
+    torch.testing.assert_close(torch.compile(one_row, backend="tenon")(x), one_row(x), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("padding", ["border", "reflection"])
+@pytest.mark.parametrize("corners", [False, True])
+def test_samplers_at_the_border(padding, corners, compiled):
+    """The grid that changes nothing: its places at the border have no gradient."""
+    x = torch.randn(1, 2, 5, 6)
+    grid = F.affine_grid(torch.eye(2, 3)[None], (1, 2, 5, 6), align_corners=corners).detach().requires_grad_()
+    equal_gradients(compiled, lambda grid: F.grid_sample(x, grid, padding_mode=padding, align_corners=corners), grid, rtol=1e-4, atol=1e-4)
+
+
+def test_empty_batches(compiled):
+    x, grid = torch.randn(0, 3, 5, 6), torch.randn(0, 4, 4, 2, requires_grad=True)
+    found = compiled(lambda x, grid: F.grid_sample(x, grid, align_corners=False))(x, grid)
+    assert found.shape == (0, 3, 4, 4)
+    found.sum().backward()
+    assert grid.grad.shape == grid.shape
+    places = compiled(torch.searchsorted)(torch.randn(0, 40), torch.randn(0, 3))
+    assert places.shape == (0, 3) and places.dtype == torch.int64
+
+
 @pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("corners", [False, True])
@@ -287,7 +366,8 @@ def test_samplers(mode, padding, corners, compiled):
         x, grid = torch.randn(2, 3, *size), torch.randn(2, 6, 4, 2) * 1.3
         function = lambda x, grid: F.grid_sample(x, grid, mode=mode, padding_mode=padding, align_corners=corners)  # noqa: E731
         torch.testing.assert_close(compiled(function)(x, grid), function(x, grid), atol=1e-5, rtol=1e-5)
-        x.requires_grad_(), grid.requires_grad_(mode != "nearest")
+        x.requires_grad_()
+        grid.requires_grad_(mode != "nearest")
         expected, found = function(x, grid), compiled(function)(x, grid)
         torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
         weight, of = torch.randn(expected.shape), [each for each in (x, grid) if each.requires_grad]
@@ -309,9 +389,9 @@ def test_antialiased_resizes(mode, compiled):
 @pytest.mark.parametrize("pool", [F.max_pool2d, F.avg_pool2d])
 @pytest.mark.parametrize("kernel", [2, (3, 4), (7, 9)])
 def test_gradients_of_windows_side_by_side(pool, kernel, compiled):
-    """With equal elements, of which the first takes the gradient, NaN, and elements behind the last window."""
+    """With equal elements, of which the first takes the gradient, NaNs, of which the last one does, and elements behind the last window."""
     x = torch.randint(0, 3, (2, 3, 7, 9)).float()
-    x[0, 0, 1, 2], x[1, 1, 3, 3] = torch.nan, -torch.inf
+    x[0, 0, 1, 2], x[0, 0, 1, 3], x[1, 0, 0, 1], x[1, 0, 1, 0], x[1, 1, 3, 3] = torch.nan, torch.nan, torch.nan, torch.nan, -torch.inf
     x.requires_grad_()
     function = lambda x: pool(x, kernel)  # noqa: E731
     expected, found = function(x), compiled(function)(x)

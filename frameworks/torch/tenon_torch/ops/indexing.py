@@ -249,6 +249,8 @@ def _comparing(b: Builder, dtype: torch.dtype, right: bool):
 def _by_halves(b: Builder, sequence: Value, values: Value, compared) -> Value:
     """Binary search of all values side by side: how many elements are before each, by its binary digits from the highest on."""
     length = sequence.shape[-1]
+    if values.count == 0 or sequence.count == 0:
+        return b.full(values.shape, 0, torch.int32)
     index_type = torch.int32 if sequence.count < 2**31 else torch.int64
     flat = b.reshape(sequence, (sequence.count,))
     rows = b.full(values.shape, 0, index_type)

@@ -3,8 +3,9 @@
 import torch
 
 from ..builder import Builder, Value, array
-from ..table import aten, lowers, overloads, prod, twice, wide
+from ..table import Unsupported, aten, lowers, overloads, prod, twice, wide
 from ..types import lowest, tensor_type
+from .bands import Bands, averaging, bands_of, multiply
 
 
 class _Pool:
@@ -185,7 +186,7 @@ lowers(aten.max_pool3d_with_indices_backward.default)(_max_backward(3))
 
 
 def select_and_scatter(b: Builder, gradient: Value, x: Value, rank: int, kernel, stride, padding) -> Value:
-    """The gradient of a largest element from the input itself: the first one of a window takes it."""
+    """The gradient of a largest element from the input itself: the first one of a window takes it, or its last NaN."""
     pool = _Pool(x, rank, kernel, stride, padding, out=gradient.shape)
     scalar = tensor_type((), x.dtype)
     compare = f"({scalar}, {scalar}) -> tensor<i1>"
@@ -200,56 +201,14 @@ def select_and_scatter(b: Builder, gradient: Value, x: Value, rank: int, kernel,
         f'({{\n^bb0(%a: {scalar}, %b: {scalar}):\n'
         f'  %g = "stablehlo.compare"(%a, %b) <{{comparison_direction = #stablehlo<comparison_direction GE>}}> : {compare}\n'
         f'  %n = "stablehlo.compare"(%a, %a) <{{comparison_direction = #stablehlo<comparison_direction NE>}}> : {compare}\n'
-        f"  %c = stablehlo.or %g, %n : tensor<i1>\n  stablehlo.return %c : tensor<i1>\n}}, "
+        f'  %m = "stablehlo.compare"(%b, %b) <{{comparison_direction = #stablehlo<comparison_direction EQ>}}> : {compare}\n'
+        f"  %o = stablehlo.or %g, %n : tensor<i1>\n  %c = stablehlo.and %o, %m : tensor<i1>\n  stablehlo.return %c : tensor<i1>\n}}, "
         f"{{\n^bb0(%a: {scalar}, %b: {scalar}):\n  %c = stablehlo.add %a, %b : {scalar}\n  stablehlo.return %c : {scalar}\n}}) : "
         f"({x.type}, {gradient.type}, {scalar}) -> {result.type}")
     return result
 
 
 # --- adaptive averages: the sizes of the windows differ by one
-
-
-def _averaging(size: int, out: int) -> torch.Tensor:
-    """[out, size]: each row averages a window."""
-    table = torch.zeros(out, size, dtype=torch.float64, device="cpu")
-    for i in range(out):
-        start, end = i * size // out, -(-(i + 1) * size // out)
-        table[i, start:end] = 1 / (end - start)
-    return table
-
-
-def _by_matrices(b: Builder, x: Value, matrices) -> Value:
-    """Multiplies each of the last dimensions by a matrix [new, old]."""
-    lead = x.rank - len(matrices)
-    for i, matrix in enumerate(matrices):
-        dim = lead + i
-        each = int((matrix != 0).sum(1).max())  # Elements that a result takes.
-        if each * _SPARSE <= matrix.shape[1]:
-            x = _by_bands(b, x, dim, matrix, each)
-            continue
-        x = b.dot(x, b.convert(b.tensor(matrix), x.dtype), ([dim], [1]))
-        order = list(range(x.rank - 1))
-        order.insert(dim, x.rank - 1)
-        x = b.transpose(x, order)
-    return x
-
-
-_SPARSE = 6  # A product with zeros does the work of several elements in the time of one that is looked up.
-
-
-def _by_bands(b: Builder, x: Value, dim: int, matrix: torch.Tensor, each: int) -> Value:
-    """The product along `dim` with a matrix of few elements a row, by those alone."""
-    places = (matrix != 0).to(torch.int8).sort(dim=1, descending=True, stable=True).indices[:, :each]
-    factors = matrix.gather(1, places)
-    shape = [*x.shape[:dim], matrix.shape[0], *x.shape[dim + 1:]]
-    others = [d for d in range(x.rank) if d != dim]
-    total = None
-    for place, factor in zip(places.T, factors.T):
-        taken = b.gather(x, b.reshape(b.tensor(place.to(torch.int32)), (matrix.shape[0], 1)), offset_dims=others, collapsed=[dim], start_index_map=[dim],
-                         slice_sizes=[*x.shape[:dim], 1, *x.shape[dim + 1:]], shape=tuple(shape))
-        term = b.multiply(taken, b.broadcast_in_dim(b.convert(b.tensor(factor.contiguous()), x.dtype), shape, [dim]))
-        total = term if total is None else b.add(total, term)
-    return total
 
 
 def _adaptive(rank: int):
@@ -263,7 +222,7 @@ def _adaptive(rank: int):
             split = b.reshape(wider, x.shape[:x.rank - rank] + tuple(each for pair in zip(out, step) for each in pair))
             total = b.reduce(split, [x.rank - rank + 2 * i + 1 for i in range(rank)], "add", 0)
             return b.convert(b.divide(total, b.like(total, prod(step))), x.dtype)
-        return b.convert(_by_matrices(b, wider, [_averaging(n, o) for n, o in zip(sizes, out)]), x.dtype)
+        return b.convert(multiply(b, wider, [averaging(n, o, wider.dtype) for n, o in zip(sizes, out)]), x.dtype)
 
     return lower
 
@@ -280,7 +239,7 @@ def _adaptive_backward(rank: int):
             spread = x.shape[:lead] + tuple(each for pair in zip(out, step) for each in pair)
             places = list(range(lead)) + [lead + 2 * i for i in range(rank)]
             return b.convert(b.reshape(b.broadcast_in_dim(share, spread, places), x.shape), x.dtype)
-        return b.convert(_by_matrices(b, wider, [_averaging(n, o).T for n, o in zip(sizes, out)]), x.dtype)
+        return b.convert(multiply(b, wider, [averaging(n, o, wider.dtype).transposed for n, o in zip(sizes, out)]), x.dtype)
 
     return lower
 
@@ -294,11 +253,6 @@ for _rank, _packets in ((2, (aten._adaptive_avg_pool2d, aten._adaptive_avg_pool2
 # --- gradients of interpolation: a matrix for each dimension, which PyTorch's own kernel for one dimension gives
 
 
-def _interpolating(kind, size: int, out: int, words) -> torch.Tensor:
-    """[out, size], from the rows of the identity."""
-    return kind(torch.eye(size, device="cpu")[None], [out], *words)[0].T
-
-
 def _cubic(rows: torch.Tensor, out, corners, scale) -> torch.Tensor:
     return aten.upsample_bicubic2d.default(rows[..., None], [*out, 1], corners, scale, None)[..., 0]
 
@@ -307,9 +261,10 @@ def _interpolate_backward(kind, rank: int, corners: bool):
     def lower(b: Builder, gradient: Value, output_size, input_size, *rest) -> Value:
         words = list(rest[:1]) if corners else []
         scales = list(rest[1:] if corners else rest) or [None] * rank
-        sizes, out = list(input_size)[-rank:], gradient.shape[-rank:]
-        matrices = [_interpolating(kind, n, o, [*words, scale]).T for n, o, scale in zip(sizes, out, scales)]
-        return b.convert(_by_matrices(b, b.convert(gradient, wide(gradient.dtype)), matrices), gradient.dtype)
+        wider = b.convert(gradient, wide(gradient.dtype))
+        sizes = zip(list(input_size)[-rank:], gradient.shape[-rank:], scales)
+        matrices = [bands_of(lambda x: kind(x, [o], *words, scale), n, o, 2, wider.dtype).transposed for n, o, scale in sizes]  # noqa: B023
+        return b.convert(multiply(b, wider, matrices), gradient.dtype)
 
     return lower
 
@@ -326,26 +281,32 @@ for _rank, _names in ((1, ("upsample_nearest1d_backward", "_upsample_nearest_exa
 # --- Resizes without aliasing: the filter of each dimension is a matrix too
 
 
-def _smoothing(kind, size: int, out: int, corners, scale) -> torch.Tensor:
-    # Two columns: PyTorch 2.13 gives wrong rows for one.
-    rows = torch.eye(size, device="cpu")[None, :, :, None].expand(1, size, size, 2).contiguous()
-    return kind(rows, [out, 2], corners, scale, None)[0, :, :, 0].T
+def _smoothing(kind, size: int, out: int, corners, scale, dtype: torch.dtype) -> Bands:
+    def resize(x):
+        # Two columns: PyTorch 2.13 gives wrong rows for one.
+        return kind(x[..., None].expand(*x.shape, 2).contiguous(), [out, 2], corners, scale, None)[..., 0]
+
+    steps = [1, size / out, 1 / scale if scale else 1, (size - 1) / (out - 1) if out > 1 else 1]
+    return bands_of(resize, size, out, 2 * max(steps), dtype)
 
 
 def _smooth(kind):
     def lower(b: Builder, x: Value, output_size, align_corners, *scales) -> Value:
-        scales = list(scales) or [None, None]
-        matrices = [_smoothing(kind, n, o, align_corners, scale) for n, o, scale in zip(x.shape[-2:], output_size, scales)]
-        return b.convert(_by_matrices(b, b.convert(x, wide(x.dtype)), matrices), x.dtype)
+        if not x.dtype.is_floating_point:
+            raise Unsupported("a resize of integers without aliasing")
+        wider = b.convert(x, wide(x.dtype))
+        sizes = zip(x.shape[-2:], output_size, list(scales) or [None, None])
+        return b.convert(multiply(b, wider, [_smoothing(kind, n, o, align_corners, scale, wider.dtype) for n, o, scale in sizes]), x.dtype)
 
     return lower
 
 
 def _smooth_backward(kind):
     def lower(b: Builder, gradient: Value, output_size, input_size, align_corners, *scales) -> Value:
-        scales = list(scales) or [None, None]
-        matrices = [_smoothing(kind, n, o, align_corners, scale).T for n, o, scale in zip(input_size[-2:], output_size, scales)]
-        return b.convert(_by_matrices(b, b.convert(gradient, wide(gradient.dtype)), matrices), gradient.dtype)
+        wider = b.convert(gradient, wide(gradient.dtype))
+        sizes = zip(input_size[-2:], output_size, list(scales) or [None, None])
+        matrices = [_smoothing(kind, n, o, align_corners, scale, wider.dtype).transposed for n, o, scale in sizes]
+        return b.convert(multiply(b, wider, matrices), gradient.dtype)
 
     return lower
 
