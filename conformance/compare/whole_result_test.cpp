@@ -79,7 +79,6 @@ TEST(WholeResults, OfNormalizationAreWithinAMultipleOfTheRounding) {
   expect_bound(training, kF32, 1e-8, 1e-2);
 }
 
-// A sum of bf16 that is rounded at each step, as some units do it, is no sum in f32.
 TEST(WholeResults, OfRandomNumbersLieInTheirIntervalIfThereIsOne) {
   const auto between = [](std::string_view low, std::string_view high, double error) {
     const std::string body = fmt::format(
@@ -96,6 +95,7 @@ TEST(WholeResults, OfRandomNumbersLieInTheirIntervalIfThereIsOne) {
   EXPECT_EQ(between("2.0", "1.0", 3), "");
 }
 
+// A sum of bf16 that is rounded at each step, as some units do it, is no sum in f32.
 TEST(Sums, OfNarrowFloatsAreRoundedOnce) {
   const TextTemplate sum{"", "4096x$T", "$T", "positive",
                          "%z = stablehlo.constant dense<0.0> : tensor<$T>\n"

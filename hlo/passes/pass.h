@@ -114,7 +114,7 @@ Result<bool> fold_constants(Module& module, const PassOptions& options = {});
 /// branches that nothing uses.
 Result<bool> reduce_carries(Module& module);
 /// Moves what loops compute of values that do not change before them, where the results take no
-/// more memory than what they are computed of, or little.
+/// more memory than what they are computed of, together neither, or little.
 Result<bool> hoist_invariants(Module& module);
 /// The rewrite rules (rewrite/rule.h) but for late ones, the three before and eliminate_dead in
 /// turn, until nothing changes.

@@ -486,6 +486,11 @@ TEST(TiledConvolution, ChosenWhereThereAreGaps) {
   expect_tiles(gaps);
   EXPECT_EQ(chosen(gaps), "convolution_tiles");
   EXPECT_EQ(chosen({.kernel = "3x3x8x3xf32", .result = "2x7x8x3xf32"}), "convolution");
+  // A window of one place spares nothing.
+  EXPECT_EQ(chosen({.kernel = "1x1x8x3xf32",
+                    .result = "2x17x19x3xf32",
+                    .window = "pad = [[0, 0], [0, 0]], lhs_dilate = [2, 2]"}),
+            "convolution");
 }
 
 TEST(TiledConvolution, GroupsLayoutsAndFewFeatures) {

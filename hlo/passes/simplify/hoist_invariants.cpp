@@ -4,6 +4,7 @@
 //     %s = sine(%t)                      while(%i = %0)
 //     … dynamic_slice(%s, %i) …    ->      … dynamic_slice(%s, %i) …
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -36,18 +37,55 @@ bool selects(OpCode code) {
          code == OpCode::kReshape;
 }
 
-// Whether `loop` counts an integer up to a constant by ones: such a loop ends.
+// Ops that a kernel computes again as fast as it would load their results.
+bool is_cheap(OpCode code) {
+  switch (code) {
+    case OpCode::kAbs:
+    case OpCode::kAdd:
+    case OpCode::kAnd:
+    case OpCode::kClamp:
+    case OpCode::kCompare:
+    case OpCode::kConcatenate:
+    case OpCode::kConvert:
+    case OpCode::kMaximum:
+    case OpCode::kMinimum:
+    case OpCode::kMultiply:
+    case OpCode::kNegate:
+    case OpCode::kNot:
+    case OpCode::kOr:
+    case OpCode::kPad:
+    case OpCode::kReverse:
+    case OpCode::kSelect:
+    case OpCode::kSubtract:
+    case OpCode::kTranspose:
+    case OpCode::kXor:
+      return true;
+    default:
+      return is_free(code) || selects(code);
+  }
+}
+
+// The integer that all elements are, if `value` is such a constant.
+std::optional<int64_t> constant_integer(Value value) {
+  const Literal* const splat = splat_of(value);
+  if (splat == nullptr || !is_integer(splat->element_type())) return std::nullopt;
+  return splat->get_integer(0);
+}
+
+// Whether `loop` counts from a constant up to another by ones, in few turns: it ends soon.
 bool counts(const Instruction& loop) {
+  constexpr int64_t kMostTurns = 4096;
   const Instruction& test = *loop.region(0).return_instruction()->operand(0).def;
   if (test.code() != OpCode::kCompare) return false;
   const auto direction = test.enumeration<ComparisonDirection>(AttrKey::comparison_direction);
   const Value counter = test.operand(0);
-  const bool is_bounded = direction == ComparisonDirection::kLt &&
-                          constant_of(test.operand(1)) != nullptr &&
-                          is_integer(counter.type().element_type());
-  if (!is_bounded) return false;
+  const std::optional<int64_t> end = constant_integer(test.operand(1));
+  if (direction != ComparisonDirection::kLt || !end) return false;
   for (size_t i = 0; i < loop.operand_count(); ++i) {
     if (counter != loop.region(0).parameter(i)) continue;
+    const std::optional<int64_t> begin = constant_integer(loop.operand(i));
+    const bool is_short = begin && *begin >= 0 && *end - *begin <= kMostTurns;
+    if (!is_short) return false;
     const Instruction& next = *loop.region(1).return_instruction()->operand(i).def;
     if (next.code() != OpCode::kAdd) return false;
     const Value start = loop.region(1).parameter(i);
@@ -107,50 +145,81 @@ class Invariants {
       if (!is_pure(op) || !ends(op)) continue;
       const std::vector<Value> operands = all_operands(op);
       if (!std::ranges::all_of(operands, [&](Value each) { return is_fixed(each); })) continue;
+      Sources from = sources_of(operands);
       // A region that is not worth moving would have to be copied.
-      const double from = source_bytes(op);
       if (op.region_count() > 0 && !pays(op, from)) continue;
-      sources_[&op] = from;
+      sources_[&op] = std::move(from);
       found_.push_back(&op);
+    }
+    Sources all;
+    for (const Instruction* const op : found_) add(all, sources_.at(op));
+    budget_ = std::max(bytes_of(all), kLittle);
+  }
+
+  // The values from before the loop that something is computed of, each once; the first ones, if
+  // they are many.
+  using Sources = std::vector<Value>;
+
+  static void add(Sources& to, const Sources& more) {
+    constexpr size_t kMost = 64;
+    for (const Value each : more) {
+      if (to.size() < kMost && std::ranges::find(to, each) == to.end()) to.push_back(each);
     }
   }
 
-  // Bytes of the values from before the loop that `op` is computed of.
-  double source_bytes(const Instruction& op) const {
-    double sum = 0;
-    for (const Value operand : all_operands(op)) {
+  Sources sources_of(const std::vector<Value>& operands) const {
+    Sources all;
+    for (const Value operand : operands) {
       const auto inner = sources_.find(operand.def);
-      sum += inner == sources_.end() ? static_bytes(operand.type()) : inner->second;
+      add(all, inner == sources_.end() ? Sources{operand} : inner->second);
     }
+    return all;
+  }
+
+  static double bytes_of(const Sources& sources) {
+    double sum = 0;
+    for (const Value each : sources) sum += static_bytes(each.type());
+    return sum;
+  }
+
+  static double result_bytes(const Instruction& op) {
+    double sum = 0;
+    for (const Type& type : op.result_types()) sum += static_bytes(type);
     return sum;
   }
 
   // Whether the results are worth their memory: they take no more than what they are computed of,
-  // or little. Scalars cost nothing within the loop, and a launch before it.
-  static bool pays(const Instruction& op, double from) {
-    constexpr double kLittle = 1 << 16;
+  // or little. Scalars cost nothing within the loop, and a launch before it; nor do cheap ops on
+  // constants.
+  static bool pays(const Instruction& op, const Sources& sources) {
     constexpr int64_t kFew = 64;  // Elements.
-    double bytes = 0;
     int64_t most = 0;
-    for (const Type& type : op.result_types()) {
-      bytes += static_bytes(type);
-      most = std::max(most, static_elements(type));
-    }
+    for (const Type& type : op.result_types()) most = std::max(most, static_elements(type));
     if (!selects(op.code())) {
       for (const Value each : all_operands(op)) most = std::max(most, static_elements(each.type()));
     }
-    return most >= kFew && from > 0 && bytes <= std::max(from, kLittle);
+    const double from = bytes_of(sources);
+    if (from == 0 && is_cheap(op.code())) return false;
+    return most >= kFew && result_bytes(op) <= std::max(from, kLittle);
   }
 
-  // Chooses the ops that pay, and the ones that they are computed of.
+  // Whether a turn reads the results of `op` when what is chosen so far has moved.
+  bool is_read_within(const Instruction& op) const {
+    return std::ranges::any_of(op.uses(),
+                               [&](const Use& use) { return !chosen_.contains(use.user); });
+  }
+
+  // Chooses the ops that pay, and the ones that they are computed of. All that the loop keeps
+  // together takes no more memory than all that it is computed of.
   void choose() {
     for (size_t i = found_.size(); i-- > 0;) {
       Instruction& op = *found_[i];
       const bool is_wanted = chosen_.contains(&op);
-      const bool is_worth = !is_free(op.code()) && pays(op, sources_.at(&op));
+      const double kept = is_read_within(op) ? result_bytes(op) : 0;
+      const bool is_worth = !is_free(op.code()) && kept <= budget_ && pays(op, sources_.at(&op));
       if (!is_wanted && !is_worth) continue;
       chosen_.insert(&op);
-      if (is_worth) kept_.insert(&op);
+      if (is_worth && kept_.insert(&op).second) budget_ -= kept;
       for (const Value operand : op.operands()) choose(operand);
       // A region goes on using the same op.
       for (const Value captured : captured_values(op)) {
@@ -180,10 +249,13 @@ class Invariants {
     }
   }
 
+  static constexpr double kLittle = 1 << 16;  // Bytes.
+
   Computation& region_;
   Instruction& loop_;
-  std::vector<Instruction*> found_;                         // In order.
-  std::unordered_map<const Instruction*, double> sources_;  // With source_bytes().
+  std::vector<Instruction*> found_;  // In order.
+  std::unordered_map<const Instruction*, Sources> sources_;
+  double budget_ = 0;  // Bytes that results may still take in memory.
   std::unordered_set<const Instruction*> chosen_, kept_;
   std::unordered_map<const Instruction*, Instruction*> copies_;
 };

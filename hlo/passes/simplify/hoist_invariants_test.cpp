@@ -134,6 +134,56 @@ TEST(HoistInvariants, LeavesScalarsAndWhatGrows) {
             0);
 }
 
+// Sources count once, and all that a loop keeps takes no more than they do.
+TEST(HoistInvariants, KeepsNoMoreThanItsSources) {
+  // The sum of 128 KiB stays, however often its one operand is used.
+  EXPECT_EQ(moved(R"(
+    %e = stablehlo.exponential %w : tensor<8x32xf32>
+    %two = stablehlo.multiply %e, %e : tensor<8x32xf32>
+    %four = stablehlo.multiply %two, %two : tensor<8x32xf32>
+    %many = stablehlo.broadcast_in_dim %four, dims = [2, 3] : (tensor<8x32xf32>) -> tensor<16x8x8x32xf32>
+    %wide = stablehlo.broadcast_in_dim %v, dims = [0] : (tensor<64xf32>) -> tensor<64x32xf32>
+    %cells = stablehlo.reshape %wide : (tensor<64x32xf32>) -> tensor<8x8x32xf32>
+    %all = stablehlo.broadcast_in_dim %cells, dims = [1, 2, 3] : (tensor<8x8x32xf32>) -> tensor<16x8x8x32xf32>
+    %product = stablehlo.multiply %many, %all : tensor<16x8x8x32xf32>
+    %state = stablehlo.broadcast_in_dim %s, dims = [3] : (tensor<32xf32>) -> tensor<16x8x8x32xf32>
+    %sum = stablehlo.add %product, %state : tensor<16x8x8x32xf32>
+    %next = stablehlo.reduce(%sum init: %none) applies stablehlo.maximum across dimensions = [0, 1, 2] : (tensor<16x8x8x32xf32>, tensor<f32>) -> tensor<32xf32>)"),
+            3);
+  std::string sines;
+  std::string last = "%s";
+  for (int i = 0; i < 12; ++i) {
+    // Each table takes 16 KiB; four of them are 64.
+    sines += fmt::format(R"(
+    %k{0} = stablehlo.constant dense<{0}.5> : tensor<64xf32>
+    %v{0} = stablehlo.multiply %v, %k{0} : tensor<64xf32>
+    %b{0} = stablehlo.broadcast_in_dim %v{0}, dims = [0] : (tensor<64xf32>) -> tensor<64x64xf32>
+    %t{0} = stablehlo.sine %b{0} : tensor<64x64xf32>
+    %d{0} = stablehlo.dynamic_slice %t{0}, %i, %zero, sizes = [1, 32] : (tensor<64x64xf32>, tensor<i32>, tensor<i32>) -> tensor<1x32xf32>
+    %r{0} = stablehlo.reshape %d{0} : (tensor<1x32xf32>) -> tensor<32xf32>
+    %a{0} = stablehlo.add {1}, %r{0} : tensor<32xf32>)",
+                         i, last);
+    last = fmt::format("%a{}", i);
+  }
+  // A constant, a product, a broadcast and the sine of each.
+  EXPECT_EQ(moved(sines + "\n    %next = stablehlo.abs %a11 : tensor<32xf32>"), 4 * 4);
+}
+
+TEST(HoistInvariants, MovesTablesOfConstants) {
+  EXPECT_EQ(moved(R"(
+    %places = stablehlo.iota dim = 0 : tensor<4096xf32>
+    %table = stablehlo.sine %places : tensor<4096xf32>
+    %row = stablehlo.dynamic_slice %table, %i, sizes = [32] : (tensor<4096xf32>, tensor<i32>) -> tensor<32xf32>
+    %next = stablehlo.add %s, %row : tensor<32xf32>)"),
+            2);
+  EXPECT_EQ(moved(R"(
+    %places = stablehlo.iota dim = 0 : tensor<4096xf32>
+    %table = stablehlo.add %places, %places : tensor<4096xf32>
+    %row = stablehlo.dynamic_slice %table, %i, sizes = [32] : (tensor<4096xf32>, tensor<i32>) -> tensor<32xf32>
+    %next = stablehlo.add %s, %row : tensor<32xf32>)"),
+            0);
+}
+
 // A loop that reads nothing of the outer loop's state: `step` says how it counts.
 std::string inner_loop(const std::string& step) {
   return fmt::format(R"(

@@ -407,8 +407,13 @@ std::optional<double> estimate_tiled_convolution(const ScheduleInput& input) {
   if (op == nullptr) return std::nullopt;
   const ConvolutionSizes sizes(*op, false);
   const int64_t least = std::min({element_count(sizes.places), sizes.outputs, sizes.depth()});
-  // One element a lane multiplies the zeros between elements of the input too.
-  return estimate_tiled_product(input, *op, least * element_count(sizes.phases));
+  // One element a lane multiplies the zeros between elements of the input too; tiles take the
+  // places of the window alone that meet elements.
+  int64_t spared = 1;
+  for (size_t s = 0; s < sizes.phases.size(); ++s) {
+    spared *= std::max<int64_t>(1, std::min(sizes.phases[s], sizes.window[s]));
+  }
+  return estimate_tiled_product(input, *op, least * spared);
 }
 
 Taken emit_tiled_convolution(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
