@@ -153,7 +153,7 @@ class Invariants {
     }
     Sources all;
     for (const Instruction* const op : found_) add(all, sources_.at(op));
-    budget_ = std::max(bytes_of(all), kLittle);
+    budget_ = bytes_of(all) + kLittle;
   }
 
   // The values from before the loop that something is computed of, each once; the first ones, if
