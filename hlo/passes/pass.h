@@ -113,8 +113,8 @@ Result<bool> fold_constants(Module& module, const PassOptions& options = {});
 /// Removes values carried by loops that are invariant, duplicated or unused, and results of
 /// branches that nothing uses.
 Result<bool> reduce_carries(Module& module);
-/// Moves what loops compute of values that do not change before them, where the results take no
-/// more memory than what they are computed of, together neither, or little.
+/// Moves what loops compute of values that do not change before them. The results, each and all
+/// together, take no more memory than what they are computed of, but for 64 KiB.
 Result<bool> hoist_invariants(Module& module);
 /// The rewrite rules (rewrite/rule.h) but for late ones, the three before and eliminate_dead in
 /// turn, until nothing changes.

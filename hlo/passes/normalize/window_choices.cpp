@@ -9,10 +9,12 @@
 namespace tenon::hlo {
 namespace {
 
-// From this many times fewer steps on, and from so many elements.
+// Steps of the choice and the scatter are not vectors everywhere; below so many elements two more
+// launches cost more than all steps.
 constexpr double kLeastGain = 4;
 constexpr int64_t kFewestElements = 256;
 
+// Whether elements would take many more steps by asking their windows than windows by choosing.
 bool is_worth(const Instruction& op) {
   const Dims& dims = op.operand_type(0).dims();
   const Dims& sources = op.operand_type(1).dims();

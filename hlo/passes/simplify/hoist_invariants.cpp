@@ -209,8 +209,8 @@ class Invariants {
                                [&](const Use& use) { return !chosen_.contains(use.user); });
   }
 
-  // Chooses the ops that pay, and the ones that they are computed of. All that the loop keeps
-  // together takes no more memory than all that it is computed of.
+  // Chooses the ops that pay, and the ones that they are computed of. Users come first, so that a
+  // result that chosen ops alone read takes nothing of the budget: it is gone before the loop.
   void choose() {
     for (size_t i = found_.size(); i-- > 0;) {
       Instruction& op = *found_[i];
