@@ -297,21 +297,23 @@ class Builder:
         last = f"stablehlo.return {', '.join(each.name for each in results)} : {', '.join(each.type for each in results)}"
         return "\n".join([f"^bb0({head}):", *lines, last])
 
+    def loop(self, values: Sequence[Value], condition: Callable[[list[Value]], Value], body: Callable[[list[Value]], Sequence[Value]]) -> list[Value]:
+        """While `condition` of the values holds, `body` gives those of the next turn; returns those of the last."""
+        regions = []
+        for write in (lambda now: [condition(now)], body):
+            now = [self.value(each.shape, each.dtype) for each in values]
+            regions.append(self._region(now, lambda: write(now)))  # noqa: B023
+        text = f'"stablehlo.while"({", ".join(each.name for each in values)}) ({{\n{regions[0]}\n}}, {{\n{regions[1]}\n}})'
+        return self.several(text, values, [(each.shape, each.dtype) for each in values])
+
     def repeat(self, turns: int, values: Sequence[Value], body: Callable[[Value, list[Value]], Sequence[Value]]) -> list[Value]:
         """`body`, of the number of the turn and the values, gives the values of the next turn; returns those of the last."""
+
+        def next_turn(now: list[Value]) -> list[Value]:
+            return [self.add(now[0], self.constant(1, torch.int32)), *body(now[0], now[1:])]
+
         carried = [self.constant(0, torch.int32), *values]
-        regions = []
-        for is_body in (False, True):
-            turn, *now = arguments = [self.value(each.shape, each.dtype) for each in carried]
-
-            def write() -> Sequence[Value]:
-                if not is_body:
-                    return [self.compare(turn, self.constant(turns, turn.dtype), "LT")]
-                return [self.add(turn, self.constant(1, turn.dtype)), *body(turn, now)]
-
-            regions.append(self._region(arguments, write))
-        text = f'"stablehlo.while"({", ".join(each.name for each in carried)}) ({{\n{regions[0]}\n}}, {{\n{regions[1]}\n}})'
-        return self.several(text, carried, [(each.shape, each.dtype) for each in carried])[1:]
+        return self.loop(carried, lambda now: self.compare(now[0], self.constant(turns, torch.int32), "LT"), next_turn)[1:]
 
     # --- products
 

@@ -11,6 +11,7 @@ from torch._dynamo.backends.common import aot_autograd
 from .counting import counters, lock
 from .decompositions import decompositions
 from .interpolation import with_own_functions
+from .ops.random import name_states
 from .options import Options
 from .program import Graph
 from .recurrent import loops
@@ -22,6 +23,8 @@ def compiler(kind: str, number: int, options: Options):
     def compile_graph(module: torch.fx.GraphModule, example_inputs):
         with lock:
             counters.graphs += 1
+        if options.random == "device":
+            name_states(module)
         return Graph(module, options, f"torch_{number}_{kind}").run
 
     return compile_graph

@@ -8,9 +8,9 @@ import torch
 from torch._decomp import core_aten_decompositions, global_decomposition_table
 
 from . import ops, recurrent  # noqa: F401 (`ops` fills the table)
-from .interpolation import grid_sampler_2d
-from .table import TABLE, aten, lowers, overloads
 from .ops.windows import select_and_scatter
+from .samplers import grid_sampler, grid_sampler_backward
+from .table import TABLE, aten, lowers, overloads
 
 # --- an op of our own: the gradient of a maximum pool from its input, so that the forward pass need not keep the places
 
@@ -219,8 +219,13 @@ def _gru_cell_backward(gradient, workspace, has_bias):
 # --- samplers: for the short floats PyTorch computes in f32
 
 
-def _grid_sampler_2d(x, grid, *modes):
-    return grid_sampler_2d(*_widened(x, grid), *modes).to(x.dtype)
+def _grid_sampler(x, grid, *modes):
+    return grid_sampler(*_widened(x, grid), *modes).to(x.dtype)
+
+
+def _grid_sampler_backward(gradient, x, grid, *modes):
+    by_x, by_grid = grid_sampler_backward(*_widened(gradient, x, grid), *modes)
+    return by_x if by_x is None else by_x.to(x.dtype), by_grid.to(grid.dtype)
 
 
 # --- a row of integers: their steps are f64 on the CPU, and the ends are integers too
@@ -233,37 +238,6 @@ def _linspace(start, end, steps, *, dtype=None, **words):
     step, place = (end - start) / (steps - 1), torch.arange(steps, device=words.get("device"))
     exact = place.double()
     return torch.where(place < steps // 2, start + step * exact, end - step * (steps - 1 - exact)).to(dtype)
-
-
-# --- medians: of the sorted elements the one in the middle, the lower of two; a NaN is the median of all, or does not count
-
-
-def _median_of(x, dim, keepdim, skips_nan: bool):
-    if x.dim() == 0:
-        return x.clone(), torch.zeros((), dtype=torch.int64, device=x.device)
-    size = x.shape[dim]
-    if size == 0:
-        return NotImplemented
-    values, places = torch.sort(x, dim=dim, stable=True)  # NaNs come last.
-    nans = (values != values).sum(dim, keepdim=True)
-    if skips_nan:
-        at = (size - nans - 1).clamp(min=0) // 2
-    else:
-        at = torch.where(nans > 0, size - nans, (size - 1) // 2)
-    values, places = values.gather(dim, at), places.gather(dim, at)
-    return (values, places) if keepdim else (values.squeeze(dim), places.squeeze(dim))
-
-
-def _median(skips_nan: bool):
-    def along(x, dim, keepdim=False):
-        return _median_of(x, dim, keepdim, skips_nan)
-
-    def of_all(x):
-        if x.numel() == 0:
-            return NotImplemented
-        return _median_of(x.reshape(-1), 0, False, skips_nan)[0]
-
-    return along, of_all
 
 
 # --- the sum of a batch's products: one product, rounded once
@@ -281,14 +255,15 @@ def _addbmm(x, a, b, *, beta=1, alpha=1):
 
 _OURS = {
     aten.addbmm.default: _addbmm,
-    **dict(zip((aten.median.dim, aten.median.default), _median(False))),
-    **dict(zip((aten.nanmedian.dim, aten.nanmedian.default), _median(True))),
     aten.linspace.default: _linspace,
     aten._thnn_fused_lstm_cell.default: _lstm_cell,
     aten._thnn_fused_lstm_cell_backward_impl.default: _lstm_cell_backward,
     aten._thnn_fused_gru_cell.default: _gru_cell,
     aten._thnn_fused_gru_cell_backward.default: _gru_cell_backward,
-    aten.grid_sampler_2d.default: _grid_sampler_2d,
+    aten.grid_sampler_2d.default: _grid_sampler,
+    aten.grid_sampler_3d.default: _grid_sampler,
+    aten.grid_sampler_2d_backward.default: _grid_sampler_backward,
+    aten.grid_sampler_3d_backward.default: _grid_sampler_backward,
     aten._cdist_forward.default: _cdist_forward,
     aten._cdist_backward.default: _cdist_backward,
     aten._pdist_forward.default: _pdist_forward,

@@ -21,15 +21,13 @@ from torch.utils import _pytree as pytree
 
 import opinfo
 import tenon_torch
-from opinfo import Mismatch, Outcome, agree, evaluated, leaves, samples_of, widened
+from opinfo import Mismatch, Outcome, agree, evaluated, has_ties, leaves, samples_of, widened
 
 WORDS = ("pass", "cpu", "random", "refused", "none", "wrong", "error")
 
 
 # PyTorch wants their further tensors on the CPU.
 _FURTHER_ON_CPU = ("tensor_split",)
-# Which of equal elements comes first is not said; in f32 there are none.
-_TIES = ("sort", "argsort", "msort", "topk", "kthvalue", "median", "nanmedian")
 
 
 def copy_on(device: str, x: torch.Tensor) -> torch.Tensor:
@@ -110,12 +108,6 @@ def _is_random(call: _Call, function, expected, seeds) -> bool:
     return False
 
 
-def _has_ties(call: _Call, kind: str, i: int) -> bool:
-    """Whether the i-th value or gradient depends on which of equal elements comes first: places do."""
-    dtype = call.tensors[0].dtype if call.tensors else None
-    return call.op.name in _TIES and dtype not in (torch.float32, torch.float64) and (kind == "gradient" or i > 0 or call.op.name == "argsort")
-
-
 def _compare(what: str, call: _Call, function, results: list | None = None) -> str | None:
     """"same", if the device's results agree with those of the CPU, which go to `results`; "random", if two seeds give the CPU different ones;
     None where it has none."""
@@ -137,7 +129,7 @@ def _compare(what: str, call: _Call, function, results: list | None = None) -> s
             if (left.shape, left.dtype) != (right.shape, right.dtype):
                 raise Mismatch(f"{what}{kind}: {left.dtype} of {tuple(left.shape)} for {right.dtype} of {tuple(right.shape)}")
             try:
-                if not is_random and not _has_ties(call, kind, i):
+                if not is_random and not has_ties(call.op, call.tensors, kind, i):
                     agree(left, right, lambda: wider()[part][i], what + kind)
             except Mismatch:
                 is_random = _is_random(call, function, expected[0], range(3, 20))  # Two seeds may give the same.

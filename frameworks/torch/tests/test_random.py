@@ -3,6 +3,8 @@
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 import tenon_torch
 
@@ -45,6 +47,15 @@ DRAWS = {  # How it is drawn, the mean, the standard deviation, and the limits.
 }
 
 
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 1000, 65537])
+def test_permutations(count, compiled):
+    """Every number once, in another order at each call."""
+    draw = compiled(lambda: torch.randperm(count))
+    first, second = draw(), draw()
+    assert torch.equal(first.sort().values, torch.arange(count)) and torch.equal(second.sort().values, torch.arange(count))
+    assert count < 1000 or not torch.equal(first, second)
+
+
 @pytest.mark.parametrize("name", DRAWS)
 def test_distribution(name, compiled):
     draw, mean, deviation, (low, high) = DRAWS[name]
@@ -53,6 +64,28 @@ def test_distribution(name, compiled):
     assert abs(numbers.std() - deviation) < 0.04 * deviation
     assert low <= numbers.min() and numbers.max() <= high
     assert not tenon_torch.counters.fallbacks
+
+
+@pytest.mark.parametrize("share", [0.0, 0.4])
+def test_layers_that_are_computed_again(share, compiled):
+    """torch.utils.checkpoint: the backward pass draws what the forward pass drew, also at a second size, and the pass goes on behind it."""
+    weight = torch.randn(8, 8)
+
+    def layer(x):
+        return F.dropout(torch.tanh(x @ weight), share) * torch.bernoulli(torch.full_like(x, 0.7 if share else 1.0))
+
+    run = compiled(lambda x: checkpoint(layer, x, use_reentrant=False).square().sum())
+    for rows in (3, 5, 5):
+        x, by = torch.randn(rows, 8, dtype=torch.float64), torch.randn(rows, 8, dtype=torch.float64)
+        weight = weight.double()
+        x.requires_grad_()
+        values = []
+        for step in (0.0, 1e-5, -1e-5):
+            torch.manual_seed(rows)
+            values.append(run(x + step * by))
+        gradient, = torch.autograd.grad(values[0], x)
+        torch.testing.assert_close((gradient * by).sum(), (values[1] - values[2]) / 2e-5, rtol=1e-5, atol=1e-6)
+    assert not tenon_torch.counters.fallbacks and tenon_torch.counters.calls > 9
 
 
 def test_numbers_of_eager_mode():

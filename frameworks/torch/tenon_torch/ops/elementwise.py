@@ -31,7 +31,7 @@ for _packet, _name in (
     lowers(*overloads(_packet, "Tensor", "Scalar", "default", "Tensor_Scalar", "Scalar_Tensor"))(_binary(_name))
 
 
-@lowers(aten.div.Tensor, aten.div.Scalar, aten.true_divide.Tensor)
+@lowers(aten.div.Tensor, aten.div.Scalar, aten.true_divide.Tensor, *overloads(prims.div, "default"))
 def true_divide(b: Builder, x, y) -> Value:
     return b.divide(*_operands(b, x, y))
 
@@ -163,6 +163,23 @@ def remainder(b: Builder, x, y) -> Value:
         wrong = b.op("and", b.compare(rest, b.like(rest, 0), "NE"), _signs_differ(b, rest, y))
         rest = b.select(wrong, b.add(rest, y), rest)
     return b.convert(rest, dtype)
+
+
+@lowers(*overloads(prims.gcd, "default"), *overloads(aten.gcd, "default"))
+def greatest_common_divisor(b: Builder, x: Value, y: Value) -> Value:
+    """By Euclid, until no element has a rest."""
+    pair = _operands(b, x, y)
+    pair = [b.op("abs", each) if each.dtype.is_signed else each for each in pair]
+
+    def has_rest(now: list[Value]) -> Value:
+        return b.reduce(b.compare(now[1], b.like(now[1], 0), "NE"), range(now[1].rank), "or", False)
+
+    def next_pair(now: list[Value]) -> list[Value]:
+        x, y = now
+        done = b.compare(y, b.like(y, 0), "EQ")
+        return [b.select(done, x, y), b.select(done, y, b.op("remainder", x, b.select(done, b.like(y, 1), y)))]
+
+    return b.loop(pair, has_rest, next_pair)[0]
 
 
 @lowers(aten.pow.Tensor_Tensor, aten.pow.Tensor_Scalar, aten.pow.Scalar)

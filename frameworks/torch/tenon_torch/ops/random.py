@@ -8,9 +8,11 @@ PyTorch draws them.
 import math
 
 import torch
+from torch._guards import detect_fake_mode
+from torch._prims.rng_prims import run_and_save_rng_state, run_with_rng_state
 
 from ..builder import Builder, Value
-from ..table import Unsupported, aten, lowers, overloads, promoted, wide
+from ..table import Unsupported, aten, lowering_of, lowers, overloads, promoted, wide
 
 
 def _bits(b: Builder, shape, dtype: torch.dtype) -> Value:
@@ -95,8 +97,14 @@ def randint_like_from(b: Builder, _, low: int, high: int, **__) -> Value:
 
 @lowers(*overloads(aten.randperm, "default"))
 def randperm(b: Builder, count: int, **_) -> Value:
-    """The order of random keys."""
+    """The order of random keys: each number is the low bits of its own, so that one array is sorted, unless too few random bits are left."""
     keys = _bits(b, (count,), torch.uint64)
+    bits = max(count - 1, 0).bit_length()
+    if 3 * bits <= 64:  # Two keys of a permutation agree with a probability below 1 / 8, and stay in order then.
+        low = b.like(keys, (1 << bits) - 1)
+        own = b.op("or", b.op("and", keys, b.op("not", low)), b.iota((count,), 0, torch.uint64))
+        ordered, = b.sort([own], 0, "LT")
+        return b.convert(b.op("and", ordered, low), b.out.dtype)
     return b.convert(b.sort([keys, b.iota((count,), 0, torch.int64)], 0, "LT")[1], b.out.dtype)
 
 
@@ -138,3 +146,53 @@ def native_dropout(b: Builder, x: Value, p: float, train):
     scale = 0.0 if p == 1 else 1.0 / (1.0 - p)
     wider = b.convert(x, wide(x.dtype))
     return b.convert(b.multiply(b.multiply(wider, b.convert(kept, wider.dtype)), b.like(wider, scale)), x.dtype), kept
+
+
+# --- layers that are computed again in the backward pass (torch.utils.checkpoint) draw the same numbers there: the state goes along
+
+_STATE_BYTES = 16
+
+
+def name_states(module: torch.fx.GraphModule) -> None:
+    """PyTorch states neither results nor the size of the state for the ops that keep one: states are those of these programs."""
+
+    def fake(node):
+        return node.meta["val"]
+
+    for node in module.graph.nodes:
+        keeps = node.target is run_and_save_rng_state
+        if node.op != "call_function" or not (keeps or node.target is run_with_rng_state):
+            continue
+        op, *given = node.args[0 if keeps else 1:]
+        given, words = torch.fx.map_arg(given, fake), torch.fx.map_arg(node.kwargs, fake)
+        with detect_fake_mode([each for each in given if isinstance(each, torch.Tensor)]) as mode:
+            out = op(*given, **words)
+            node.meta["val"] = (mode.from_tensor(torch.empty(_STATE_BYTES, dtype=torch.uint8)), out) if keeps else out
+        for user in node.users if keeps else ():
+            user.meta["val"] = node.meta["val"][user.args[1]]
+
+
+def _drawn(b: Builder, op, arguments, words):
+    function = lowering_of(op)
+    if function is None or b.state is None:
+        raise Unsupported(f"{op} has no lowering" if function is None else "PyTorch draws random numbers (random=\"torch\")")
+    return function(b, *arguments, **words)
+
+
+@lowers(run_and_save_rng_state)
+def draw_and_keep_state(b: Builder, op, *arguments, **words):
+    state, (_, b.out) = b.state, b.out
+    result = _drawn(b, op, arguments, words)
+    return b.reshape(b.op("bitcast_convert", state, shape=(2, 8), dtype=torch.uint8), (_STATE_BYTES,)), result
+
+
+@lowers(run_with_rng_state)
+def draw_again(b: Builder, state: Value, op, *arguments, **words):
+    """From a state that was kept; that of the program stays as it is."""
+    if state.shape != (_STATE_BYTES,):
+        raise Unsupported("a state of PyTorch's generator")
+    now, b.state = b.state, b.state and b.op("bitcast_convert", b.reshape(state, (2, 8)), shape=(2,), dtype=torch.uint64)
+    try:
+        return _drawn(b, op, arguments, words)
+    finally:
+        b.state = now

@@ -5,7 +5,7 @@ import math
 
 import torch
 
-from ..builder import Builder, Value
+from ..builder import Builder, Value, array
 from ..table import Unsupported, aten, dimension, dimensions, lowers, overloads, prod, wide
 from ..types import highest, lowest, tensor_type
 
@@ -101,7 +101,11 @@ def variance_and_mean(b: Builder, x: Value, dims=None, *, correction=None, keepd
 
 def _pairs(b: Builder, x: Value, dim: int, largest: bool) -> tuple[Value, Value]:
     """The extreme along a dimension and its first place; NaN counts as the extreme."""
-    place = b.iota(x.shape, dim, torch.int64)
+    return extreme_and_place(b, x, b.iota(x.shape, dim, torch.int64), [dim], largest)
+
+
+def extreme_and_place(b: Builder, x: Value, place: Value, dims: list[int], largest: bool) -> tuple[Value, Value]:
+    """The extreme over dimensions and the least of its places, which are i64; NaN counts as the extreme."""
     start = b.constant(lowest(x.dtype) if largest else highest(x.dtype), x.dtype)
     # Behind every place, so that an element that equals the initial value has its own.
     nowhere = b.constant(torch.iinfo(torch.int64).max, torch.int64)
@@ -123,8 +127,8 @@ def _pairs(b: Builder, x: Value, dim: int, largest: bool) -> tuple[Value, Value]
     body += f"  %tie = stablehlo.and {same}, %before : tensor<i1>\n  %take = stablehlo.or {better}, %tie : tensor<i1>\n"
     body += f"  %value = stablehlo.select %take, %a, %c : tensor<i1>, {scalar}\n"
     body += f"  %place = stablehlo.select %take, %i, %j : tensor<i1>, {index}\n"
-    shape = x.shape[:dim] + x.shape[dim + 1:]
-    text = (f'"stablehlo.reduce"({x.name}, {place.name}, {start.name}, {nowhere.name}) <{{dimensions = array<i64: {dim}>}}> '
+    shape = tuple(size for i, size in enumerate(x.shape) if i not in dims)
+    text = (f'"stablehlo.reduce"({x.name}, {place.name}, {start.name}, {nowhere.name}) <{{dimensions = {array(dims)}}}> '
             f"({{\n^bb0(%a: {scalar}, %i: {index}, %c: {scalar}, %j: {index}):\n{body}"
             f"  stablehlo.return %value, %place : {scalar}, {index}\n}})")
     value, at = b.several(text, [x, place, start, nowhere], [(shape, x.dtype), (shape, torch.int64)])
@@ -231,3 +235,28 @@ def _running_extreme(largest: bool):
 lowers(*overloads(aten.cummax, "default"))(_running_extreme(True))
 lowers(*overloads(aten.cummin, "default"))(_running_extreme(False))
 
+
+
+# --- counts of equal elements
+
+
+@lowers(*overloads(aten.histc, "default"))
+def histogram(b: Builder, x: Value, bins=100, low=0, high=0) -> Value:
+    """Counts by intervals of one width between `low` and `high`, or between the extremes if these are equal."""
+    if x.count == 0:
+        return b.full(b.out.shape, 0, x.dtype)
+    dtype = wide(x.dtype)
+    x = b.reshape(b.convert(x, dtype), (x.count,))
+    left, right = b.constant(low, dtype), b.constant(high, dtype)
+    if low == high:
+        left, right = b.reduce(x, [0], "minimum", math.inf), b.reduce(x, [0], "maximum", -math.inf)
+        equal, one = b.compare(left, right, "EQ"), b.constant(1, dtype)
+        left, right = b.select(equal, b.subtract(left, one), left), b.select(equal, b.add(right, one), right)
+    first, last = b.broadcast(left, x.shape), b.broadcast(right, x.shape)
+    place = b.divide(b.multiply(b.subtract(x, first), b.like(x, bins)), b.subtract(last, first))
+    place = b.op("minimum", b.convert(place, torch.int64), b.full(x.shape, bins - 1, torch.int64))
+    inside = b.op("and", b.compare(x, first, "GE"), b.compare(x, last, "LE"))
+    place = b.select(inside, place, b.like(place, bins))  # Behind the last bin, which scatter drops.
+    counts = b.scatter(b.full((bins,), 0, torch.int32), b.reshape(place, (*place.shape, 1)), b.full(x.shape, 1, torch.int32),
+                       window=[], inserted=[0], to_operand=[0], body="add")
+    return b.convert(counts, b.out.dtype)

@@ -5,7 +5,9 @@ import math
 import torch
 
 from ..builder import Builder, Value
-from ..table import aten, dimension, lowers, overloads
+from ..table import Unsupported, aten, dimension, lowers, overloads
+from ..types import lowest
+from .reductions import extreme_and_place
 
 
 def _sorted(b: Builder, x: Value, dim: int, descending: bool) -> tuple[Value, Value]:
@@ -55,12 +57,163 @@ def topk(b: Builder, x: Value, k: int, dim=-1, largest=True, sorted=True):
     return _selected(b, x, k, dimension(dim, x.rank), largest)
 
 
+# --- the element of one rank: found digit by digit, without an order of all
+
+
+def _as_unsigned(b: Builder, x: Value) -> Value:
+    """Unsigned integers in the order of the elements. Zeros of both signs are one; all NaNs are the largest."""
+    if x.dtype == torch.bool:
+        return b.convert(x, torch.uint8)
+    bits = 8 * x.dtype.itemsize
+    word = {8: torch.uint8, 16: torch.uint16, 32: torch.uint32, 64: torch.uint64}[bits]
+    top = 1 << (bits - 1)
+    if not x.dtype.is_floating_point:
+        return x if not x.dtype.is_signed else b.op("xor", *_with(b, b.op("bitcast_convert", x, dtype=word), top))
+    x = b.select(b.compare(x, b.like(x, 0), "EQ"), b.like(x, 0), x)
+    x = b.select(b.compare(x, x, "NE"), b.like(x, math.nan), x)
+    word_of = b.op("bitcast_convert", x, dtype=word)
+    is_negative = b.compare(word_of, b.like(word_of, top), "GE")
+    return b.select(is_negative, b.op("not", word_of), b.op("or", *_with(b, word_of, top)))
+
+
+def _with(b: Builder, x: Value, number: int) -> tuple[Value, Value]:
+    return x, b.like(x, number)
+
+
+def _from_unsigned(b: Builder, keys: Value, dtype: torch.dtype) -> Value:
+    """The elements of which `_as_unsigned` makes these keys."""
+    if dtype in (torch.bool, keys.dtype):
+        return b.convert(keys, dtype)
+    top = 1 << (8 * dtype.itemsize - 1)
+    if not dtype.is_floating_point:
+        return b.op("bitcast_convert", b.op("xor", *_with(b, keys, top)), dtype=dtype)
+    is_positive = b.compare(keys, b.like(keys, top), "GE")
+    word = b.select(is_positive, b.op("xor", *_with(b, keys, top)), b.op("not", keys))
+    return b.op("bitcast_convert", word, dtype=dtype)
+
+
+def _along(b: Builder, x: Value, dim: int, shape) -> Value:
+    """One element a row, for each element of the row."""
+    return b.broadcast_in_dim(x, shape, [i for i in range(len(shape)) if i != dim])
+
+
+def _of_rank(b: Builder, x: Value, rank: Value, dim: int) -> tuple[Value, Value]:
+    """The element that has `rank` others before it when each row along a dimension is sorted, and its first place.
+
+    Two bits of it are found a turn, by three counts of the elements below: work that is linear in the row, whatever the rank.
+    """
+    keys = _as_unsigned(b, x)
+    if x.shape[dim] <= _SHORT and dim:  # Short rows are counted side by side.
+        keys, dim = b.transpose(keys, [dim, *(i for i in range(x.rank) if i != dim)]), 0
+    bits, count = 8 * keys.dtype.itemsize, rank.dtype
+
+    def turn(number: Value, values: list[Value]) -> list[Value]:
+        found, = values
+        number = b.convert(number, keys.dtype)
+        shift = b.subtract(b.constant(bits - 2, keys.dtype), b.add(number, number))
+        digit = b.like(found, 0)
+        for step in (1, 2, 3):
+            least = b.broadcast(b.op("shift_left", b.constant(step, keys.dtype), shift), found.shape)
+            is_below = b.compare(keys, _along(b, b.add(found, least), dim, keys.shape), "LT")
+            below = b.reduce(b.convert(is_below, count), [dim], "add", 0)
+            digit = b.add(digit, b.convert(b.compare(below, rank, "LE"), keys.dtype))
+        return [b.add(found, b.op("shift_left", digit, b.broadcast(shift, digit.shape)))]
+
+    found, = b.repeat(bits // 2, [b.full(rank.shape, 0, keys.dtype)], turn)
+    place = b.iota(keys.shape, dim, count)
+    has_it = b.compare(keys, _along(b, found, dim, keys.shape), "EQ")
+    first = b.reduce(b.select(has_it, place, b.like(place, torch.iinfo(count).max)), [dim], "minimum", torch.iinfo(count).max)
+    return _from_unsigned(b, found, x.dtype), b.convert(first, torch.int64)
+
+
+_SHORT = 64  # So many elements of a row fill no more than a few vectors.
+
+
+def _counts(size: int) -> torch.dtype:
+    """The type in which elements of a row are counted."""
+    return torch.int32 if size < 2**31 else torch.int64
+
+
+_FEW = 64  # Up to so many elements from an end, a selection in order takes less time.
+
+
 @lowers(aten.kthvalue.default)
 def kth_value(b: Builder, x: Value, k: int, dim=-1, keepdim=False):
     if x.rank == 0:
         return x, b.constant(0, torch.int64)
     dim = dimension(dim, x.rank)
-    from_top = x.shape[dim] - k + 1
+    size = x.shape[dim]
+    from_top = size - k + 1
     kept = min(k, from_top)
-    found = _selected(b, x, kept, dim, from_top < k)
-    return tuple(b.reshape(b.narrow(each, dim, kept - 1, kept), out.shape) for each, out in zip(found, b.out))
+    if kept <= _FEW:
+        found = tuple(b.narrow(each, dim, kept - 1, kept) for each in _selected(b, x, kept, dim, from_top < k))
+    else:
+        rows = x.shape[:dim] + x.shape[dim + 1:]
+        found = _of_rank(b, x, b.full(rows, k - 1, _counts(size)), dim)
+    return tuple(b.reshape(each, out.shape) for each, out in zip(found, b.out))
+
+
+def _median(b: Builder, x: Value, dim: int, skips_nan: bool) -> tuple[Value, Value]:
+    """The element in the middle, the lower of two. A NaN is the median of all, or does not count."""
+    size, count = x.shape[dim], _counts(x.shape[dim])
+    rows = x.shape[:dim] + x.shape[dim + 1:]
+    middle = b.full(rows, (size - 1) // 2, count)
+    if x.dtype.is_floating_point:
+        nans = b.reduce(b.convert(b.compare(x, x, "NE"), count), [dim], "add", 0)
+        numbers = b.subtract(b.full(rows, size, count), nans)
+        if skips_nan:
+            last = b.op("maximum", b.subtract(numbers, b.like(numbers, 1)), b.like(numbers, 0))
+            middle = b.op("shift_right_logical", last, b.like(last, 1))
+        else:
+            middle = b.select(b.compare(nans, b.like(nans, 0), "GT"), numbers, middle)
+    return _of_rank(b, x, middle, dim)
+
+
+def _medians(skips_nan: bool):
+    def along(b: Builder, x: Value, dim: int, keepdim=False):
+        if x.rank == 0:
+            return x, b.constant(0, torch.int64)
+        dim = dimension(dim, x.rank)
+        if x.shape[dim] == 0:
+            raise Unsupported("a median of nothing")
+        return tuple(b.reshape(each, out.shape) for each, out in zip(_median(b, x, dim, skips_nan), b.out))
+
+    def of_all(b: Builder, x: Value) -> Value:
+        if x.count == 0:
+            raise Unsupported("a median of nothing")
+        return _median(b, b.reshape(x, (x.count,)), 0, skips_nan)[0]
+
+    return along, of_all
+
+
+for _op, _skips_nan in ((aten.median, False), (aten.nanmedian, True)):
+    for _overload, _lowering in zip(("dim", "default"), _medians(_skips_nan)):
+        lowers(*overloads(_op, _overload))(_lowering)
+
+
+# --- the element that is most often
+
+
+@lowers(*overloads(aten.mode, "default"))
+def mode(b: Builder, x: Value, dim=-1, keepdim=False):
+    """The least of the most frequent elements of each row, and its last place: by the lengths of runs of the sorted row."""
+    if x.rank == 0:
+        return x, b.constant(0, torch.int64)
+    dim = dimension(dim, x.rank)
+    size, count = x.shape[dim], _counts(x.shape[dim])
+    values, places = _sorted(b, x, dim, False)
+    at = b.iota(x.shape, dim, count)
+    rest, begin = b.narrow(values, dim, 1, size), b.narrow(values, dim, 0, size - 1)
+    is_new = b.convert(b.compare(rest, begin, "NE"), count)
+    low = [int(i == dim) for i in range(x.rank)]
+    starts = b.multiply(at, b.pad(is_new, b.constant(0, count), low, [0] * x.rank))
+    window, padding = [1] * x.rank, [(0, 0)] * x.rank
+    window[dim], padding[dim] = size, (size - 1, 0)
+    length = b.subtract(at, b.reduce_window(starts, "maximum", 0, window, [1] * x.rank, padding))
+    _, end = extreme_and_place(b, length, b.convert(at, torch.int64), [dim], True)
+    chosen = b.compare(b.convert(at, torch.int64), _along(b, end, dim, x.shape), "EQ")
+    place = b.reduce(b.select(chosen, places, b.like(places, 0)), [dim], "maximum", 0)
+    value = _as_unsigned(b, values) if x.dtype.is_floating_point or x.dtype == torch.bool else values
+    value = b.reduce(b.select(chosen, value, b.like(value, lowest(value.dtype))), [dim], "maximum", lowest(value.dtype))
+    value = _from_unsigned(b, value, x.dtype) if value.dtype != x.dtype else value
+    return b.reshape(value, b.out[0].shape), b.reshape(place, b.out[1].shape)

@@ -6,6 +6,8 @@ from ..builder import Builder, Value, array
 from ..table import Unsupported, aten, lowers, overloads, prod, twice, wide
 from ..types import lowest, tensor_type
 from .bands import Bands, averaging, bands_of, multiply
+from .indexing import index_select
+from .reductions import extreme_and_place
 
 
 class _Pool:
@@ -248,6 +250,53 @@ for _rank, _packets in ((2, (aten._adaptive_avg_pool2d, aten._adaptive_avg_pool2
                         (3, (aten._adaptive_avg_pool3d, aten._adaptive_avg_pool3d_backward))):
     lowers(_packets[0].default)(_adaptive(_rank))
     lowers(_packets[1].default)(_adaptive_backward(_rank))
+
+
+def _adaptive_windows(b: Builder, x: Value, rank: int, out) -> tuple[Value, Value]:
+    """The elements of the windows as [lead…, out, kernel, out, kernel, …], and the place of each within the spatial dimensions.
+    Windows that are shorter than the longest have their last element several times."""
+    lead, sizes = x.rank - rank, x.shape[x.rank - rank:]
+    shape, tables = list(x.shape[:lead]), []
+    for i, (n, o) in enumerate(zip(sizes, out)):
+        starts, ends = [j * n // o for j in range(o)], [-(-(j + 1) * n // o) for j in range(o)]
+        longest = max(end - start for start, end in zip(starts, ends))
+        table = torch.tensor([[min(start + k, end - 1) for k in range(longest)] for start, end in zip(starts, ends)], device="cpu")
+        if n != o * longest:
+            x = index_select(b, x, lead + i, b.tensor(table.flatten()))
+        shape += [o, longest]
+        tables.append(table)
+    place = b.full(shape, 0, torch.int64)
+    for i, (n, table) in enumerate(zip(sizes, tables)):
+        here = b.broadcast_in_dim(b.tensor(table), shape, [lead + 2 * i, lead + 2 * i + 1])
+        place = b.add(b.multiply(place, b.like(place, n)), here)
+    return b.reshape(x, shape), place
+
+
+def _adaptive_max(rank: int):
+    def lower(b: Builder, x: Value, size):
+        """The largest element of each window and its first place, or that of its last NaN."""
+        lead, out = x.rank - rank, b.out[0].shape[x.rank - rank:]
+        if prod(b.out[0].shape) == 0:
+            return b.full(b.out[0].shape, 0, x.dtype), b.full(b.out[0].shape, 0, torch.int64)
+        windows, place = _adaptive_windows(b, x, rank, out)
+        if x.dtype.is_floating_point:
+            place = b.select(b.compare(windows, windows, "NE"), b.op("negate", place), place)
+        value, place = extreme_and_place(b, windows, place, [lead + 2 * i + 1 for i in range(rank)], True)
+        return value, b.op("abs", place)
+
+    return lower
+
+
+def _adaptive_max_backward(rank: int):
+    def lower(b: Builder, gradient: Value, x: Value, places: Value) -> Value:
+        return _scatter_places(b, gradient, places, x, rank)
+
+    return lower
+
+
+for _rank in (2, 3):
+    lowers(getattr(aten, f"adaptive_max_pool{_rank}d").default)(_adaptive_max(_rank))
+    lowers(getattr(aten, f"adaptive_max_pool{_rank}d_backward").default)(_adaptive_max_backward(_rank))
 
 
 # --- gradients of interpolation: a matrix for each dimension, which PyTorch's own kernel for one dimension gives

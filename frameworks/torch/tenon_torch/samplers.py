@@ -1,0 +1,130 @@
+"""grid_sampler_2d and grid_sampler_3d: places, weights and their slopes are computed once for all channels.
+
+Interpolation 0 is bilinear, 1 nearest, 2 bicubic; padding 0 is zeros, 1 the border, 2 reflection."""
+
+import itertools
+import math
+from typing import Any, NamedTuple
+
+import torch
+
+aten = torch.ops.aten
+
+
+class Tap(NamedTuple):
+    """A place along one dimension that results take elements of: its number, the weight of its elements, and by how much the weight
+    grows with the coordinate of the grid. All are [n, …result]."""
+
+    place: Any
+    weight: Any
+    slope: Any
+
+
+def _clamped(place, size: int):
+    """Into [0, size - 1], a NaN to 0, and the slope, which is 0 at both ends, as PyTorch's own is."""
+    slope = ((place > 0) & (place < size - 1)).to(place.dtype)
+    return torch.where(place > 0, torch.where(place < size - 1, place, size - 1.0), 0.0), slope
+
+
+def _reflected(place, size: int, align_corners: bool):
+    """Into [0, size - 1], by reflection at the centers of the outermost elements or at their edges; and the slope."""
+    low, span = (0.0, size - 1.0) if align_corners else (-0.5, float(size))
+    if span == 0:
+        return torch.zeros_like(place), torch.zeros_like(place)
+    distance = (place - low).abs()
+    is_even, rest = torch.floor(distance / span) % 2 == 0, torch.fmod(distance, span)
+    result, slope = _clamped(torch.where(is_even, rest + low, span - rest + low), size)
+    return result, torch.where(is_even == (place >= low), slope, -slope)
+
+
+def _padded(place, size: int, padding: int, align_corners: bool):
+    if padding == 0:
+        return place, torch.ones_like(place)
+    return _clamped(place, size) if padding == 1 else _reflected(place, size, align_corners)
+
+
+def _cubic(t):
+    """Weights of the places -1, 0, 1, 2 around one at the fraction t, by Keys' kernel with a = -0.75, and their slopes."""
+    a = -0.75
+    near, by_near = lambda d: ((a + 2) * d - (a + 3)) * d * d + 1, lambda d: (3 * (a + 2) * d - 2 * (a + 3)) * d
+    far, by_far = lambda d: ((a * d - 5 * a) * d + 8 * a) * d - 4 * a, lambda d: (3 * a * d - 10 * a) * d + 8 * a
+    return ((far(t + 1), near(t), near(1 - t), far(2 - t)), (by_far(t + 1), by_near(t), -by_near(1 - t), -by_far(2 - t)))
+
+
+def _taps(coordinate, size: int, interpolation: int, padding: int, align_corners: bool) -> list[Tap]:
+    scale = (size - 1) / 2 if align_corners else size / 2
+    place = (coordinate + 1) * scale if align_corners else ((coordinate + 1) * size - 1) / 2
+    if interpolation == 2:
+        first = place.floor()
+        weights, slopes = _cubic(place - first)
+        return [Tap(_padded(first + (i - 1), size, padding, align_corners)[0], weight, slope * scale)
+                for i, (weight, slope) in enumerate(zip(weights, slopes))]
+    place, slope = _padded(place, size, padding, align_corners)
+    if interpolation == 1:
+        return [Tap(place.round(), torch.ones_like(place), torch.zeros_like(place))]
+    first, slope = place.floor(), slope * scale
+    return [Tap(first, 1 - (place - first), -slope), Tap(first + 1, place - first, slope)]
+
+
+class _Sampler:
+    """x [n, c, h, w] at the places grid [n, y, x, 2], or x [n, c, d, h, w] at grid [n, z, y, x, 3], whose last coordinate is the first of x.
+
+    Elements of all channels lie together, so that each place is one row to read and to add to."""
+
+    def __init__(self, x, grid, interpolation: int, padding: int, align_corners: bool):
+        self.count, self.channels, *self.sizes = x.shape
+        self.result, rank = grid.shape[1:-1], len(self.sizes)
+        self.rows = self.channels_last(x)
+        self.taps = [_taps(grid[..., rank - 1 - i], size, interpolation, padding, align_corners) for i, size in enumerate(self.sizes)]
+        self.first_row = torch.arange(self.count, device=x.device).reshape(self.count, *[1] * rank) * math.prod(self.sizes)
+
+    def channels_last(self, x):
+        """[n, c, …] as [n * …, c]."""
+        return x.flatten(2).transpose(1, 2).reshape(-1, self.channels) if x.numel() else x.new_zeros(x.numel(), self.channels)
+
+    def channels_second(self, rows, sizes):
+        return rows.reshape(self.count, math.prod(sizes), self.channels).transpose(1, 2).reshape(self.count, self.channels, *sizes)
+
+    def corners(self):
+        """A tap of each dimension, in every combination."""
+        return itertools.product(*self.taps)
+
+    def places(self, corner):
+        """The row of each result, and whether it is inside [rows, 1]."""
+        inside, place = True, 0
+        for tap, size in zip(corner, self.sizes):
+            inside = (tap.place >= 0) & (tap.place < size) & inside
+            place = place * size + tap.place.to(torch.int64)
+        return (torch.where(inside, place, 0) + self.first_row).reshape(-1), inside.reshape(-1, 1)
+
+    def at(self, corner):
+        """The elements [rows, c], 0 outside."""
+        place, inside = self.places(corner)
+        return torch.where(inside, self.rows[place], 0)
+
+
+def _column(numbers):
+    return numbers.reshape(-1, 1)
+
+
+def grid_sampler(x, grid, interpolation: int = 0, padding: int = 0, align_corners: bool = False):
+    sampler = _Sampler(x, grid, interpolation, padding, align_corners)
+    total = sum(sampler.at(corner) * _column(math.prod(tap.weight for tap in corner)) for corner in sampler.corners())
+    return sampler.channels_second(total, sampler.result)
+
+
+def grid_sampler_backward(gradient, x, grid, interpolation: int, padding: int, align_corners: bool, wanted):
+    """By x, if it is wanted, and by grid."""
+    sampler = _Sampler(x, grid, interpolation, padding, align_corners)
+    gradient, by_x, by_grid = sampler.channels_last(gradient), torch.zeros_like(sampler.rows), [0] * len(sampler.sizes)
+    for corner in sampler.corners():
+        if wanted[0]:
+            place, inside = sampler.places(corner)
+            share = torch.where(inside, gradient * _column(math.prod(tap.weight for tap in corner)), 0)
+            by_x = aten.index_put(by_x, [place], share, True)
+        if interpolation != 1:
+            here = (sampler.at(corner) * gradient).sum(1).reshape(grid.shape[:-1])
+            for i, tap in enumerate(corner):
+                by_grid[i] = by_grid[i] + here * math.prod((each.weight for j, each in enumerate(corner) if j != i), start=tap.slope)
+    by_grid = torch.zeros_like(grid) if interpolation == 1 else torch.stack(by_grid[::-1], -1)
+    return sampler.channels_second(by_x, sampler.sizes) if wanted[0] else None, by_grid
