@@ -11,6 +11,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/runtime/client.h"
@@ -18,9 +19,12 @@
 
 namespace tenon::pjrt {
 
+/// The device of who names none, as in the other frameworks.
+constexpr std::string_view kDefaultDevice = "cpu";
+
 struct EngineOptions {
   /// "interp", "template:2", "/opt/libnpu.so:1" (core/backend/registry/registry.h), or "reference".
-  std::string device = "interp";
+  std::string device = std::string(kDefaultDevice);
   /// Layers between the runtime and the backend, outermost first (core/backend/layers).
   std::string layers;
   /// Number of devices to open, beginning with the named one.

@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <map>
 #include <set>
 #include <thread>
@@ -150,6 +151,24 @@ TEST(Clients, OptionsAreChecked) {
   EXPECT_EQ(create({option("device", "interp:x")}),
             "3: 'interp:x' is not a device: the text after the ':' is not a number");
   EXPECT_TRUE(create({option("layers", "glaze")}).starts_with("5: there is no layer 'glaze'; "));
+}
+
+// Who names no device gets the CPU, as in the other frameworks.
+TEST(Clients, AreOfTheCpuUnlessAnotherIsNamed) {
+  const char* const named = std::getenv("TENON_DEVICE");
+  const std::string kept = named == nullptr ? "" : named;
+  unsetenv("TENON_DEVICE");
+  auto created = uninitialized<PJRT_Client_Create_Args>();
+  created.num_options = 0;
+  call(api().PJRT_Client_Create, created);
+  if (named != nullptr) setenv("TENON_DEVICE", kept.c_str(), 1);
+  auto version = uninitialized<PJRT_Client_PlatformVersion_Args>();
+  version.client = created.client;
+  call(api().PJRT_Client_PlatformVersion, version);
+  const std::string text(version.platform_version, version.platform_version_size);
+  EXPECT_NE(text.find(", cpu "), std::string::npos) << text;
+  PJRT_Client_Destroy_Args destroyed = {sizeof destroyed, nullptr, created.client};
+  call(api().PJRT_Client_Destroy, destroyed);
 }
 
 // A framework that lets go of its client may keep arrays, and open the device again.

@@ -23,7 +23,7 @@ def pytest_collection_modifyitems(config, items):
 def is_stood_for() -> bool:
     """Whether cpu or template stand for the device, where only matters whether the host sees its memory. They do not for a
     device that is not of this tree."""
-    device = os.environ.get("TENON_DEVICE", "interp")
+    device = os.environ.get("TENON_DEVICE", "cpu")
     return device in ("interp", "gpu-sim", "reference") or "libtenon_template" in device
 
 

@@ -2,13 +2,13 @@
 
 import os
 
-DEVICE = os.environ.get("TENON_DEVICE", "interp")
+DEVICE = os.environ.get("TENON_DEVICE", "cpu")
 
 COMPILE = """
     import os
     import jax, jax.numpy as jnp, numpy as np
     from jax.experimental import serialize_executable, topologies
-    device = os.environ.get("TENON_DEVICE", "interp")
+    device = os.environ.get("TENON_DEVICE", "cpu")
     [described] = topologies.get_topology_desc(device, "tenon").devices
     sharding = jax.sharding.SingleDeviceSharding(described)
     compiled = jax.jit(lambda x: jnp.sin(x) * 2, in_shardings=sharding, out_shardings=sharding).lower(

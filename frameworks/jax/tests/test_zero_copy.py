@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-SHARED = os.environ.get("TENON_DEVICE") in ("interp", "cpu", "reference")
+SHARED = os.environ.get("TENON_DEVICE", "cpu") in ("interp", "cpu", "reference")
 
 
 def aligned(count, offset=0, dtype=np.float32):

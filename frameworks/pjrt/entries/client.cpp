@@ -70,7 +70,7 @@ Result<bool> asks_for_steps(std::string_view profile) {
 Result<CreateOptions> create_options_of(const PJRT_NamedValue* values, size_t count) {
   CreateOptions all;
   EngineOptions& options = all.engine;
-  options.device = environment_or("TENON_DEVICE", "interp");
+  options.device = environment_or("TENON_DEVICE", kDefaultDevice);
   options.layers = environment_or("TENON_LAYERS", "");
   TENON_ASSIGN(options.device_count, environment_number("TENON_DEVICE_COUNT", 1));
   TENON_ASSIGN(options.time_limit, environment_number("TENON_TIME_LIMIT", 0, {0}, "milliseconds"));

@@ -3,9 +3,9 @@
 JAX finds this module by its entry point (or as a part of the namespace package `jax_plugins`) and calls
 `initialize`. The platform is used only on request, never chosen silently:
 
-    JAX_PLATFORMS=tenon TENON_DEVICE=interp python program.py
+    JAX_PLATFORMS=tenon python program.py
 
-TENON_DEVICE names the device: that of a built-in backend ("interp", "template:1"), of a plug-in
+TENON_DEVICE names the device: that of a built-in backend ("cpu", which it is without the variable, or "template:1"), of a plug-in
 ("/opt/libnpu.so:0"), or "reference", the reference evaluator. TENON_DEVICE_COUNT opens more than one, TENON_LAYERS
 puts layers around the backend, and TENON_PROFILE=steps adds each step to the profiles of jax.profiler. TENON_PJRT_LIBRARY is
 the library to load, if not the one in this package.
