@@ -281,6 +281,97 @@ TEST(Cpu, QuotientsOfVectors) {
   expect_interpreters_bits(cases);
 }
 
+// A number of a type with any exponent.
+double any_number(Random& random, ElementType type) {
+  const bool is_wide = type == kF64 || type == kF32 || type == kBF16;
+  const int most = type == kF64 ? 1020 : is_wide ? 125 : 15;
+  const int exponent = static_cast<int>(random.below(2 * most)) - most;
+  const double significand = 1 + std::ldexp(static_cast<double>(random.bits() >> 12), -52);
+  return std::ldexp(random.below(2) == 0 ? significand : -significand, exponent);
+}
+
+// Dividend and divisor: around multiples, where the rounded quotient is one too large; of any size;
+// what is no number, and zeros of both signs.
+std::pair<double, double> remainder_operands(Random& random, ElementType type, int64_t k) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const double special[] = {0.0, -0.0, kInfinity, -kInfinity, std::nan(""), 1.0, -3.5, 1e-4};
+  const auto rounded = [&](double number) {
+    return type == kF32 ? static_cast<double>(static_cast<float>(number)) : number;
+  };
+  const double divisor = rounded(any_number(random, type));
+  const double times = static_cast<double>(random.bits() >> (20 + random.below(40)));
+  const double multiple = rounded(times * divisor);
+  const auto next = [&](double to) {
+    return type == kF64 ? std::nextafter(multiple, to)
+                        : std::nextafter(static_cast<float>(multiple), static_cast<float>(to));
+  };
+  switch (k / 64 % 6) {
+    case 0:
+      return {special[k % 8], special[k / 8 % 8]};
+    case 1:
+      return {any_number(random, type), divisor};
+    case 2:
+      return {multiple, divisor};
+    case 3:
+      return {next(0), divisor};
+    case 4:
+      return {next(kInfinity), -divisor};
+    default:
+      return {std::ldexp(any_number(random, type), -8), special[k % 8]};
+  }
+}
+
+TEST(Cpu, RemaindersOfFloats) {
+  std::vector<Case> cases;
+  for (const ElementType type : {kF32, kF64, kBF16, kF16}) {
+    const Kernel kernel =
+        kernel::parse(
+            fmt::format(
+                R"(kernel @k(%x: in {0}[4096], %z: in {0}[4096], %r: out {0}[4096], %s: out {0}[1]) index s32 grid() {{
+  lanes(%i: 4096) {{
+    %a = load %x[%i] : {0}
+    %b = load %z[%i] : {0}
+    %d = rem %a, %b : {0}
+    store %d, %r[%i] : {0}
+  }}
+  %u = load %x[200] : {0}
+  %v = load %z[200] : {0}
+  %w = rem %u, %v : {0}
+  store %w, %s[0] : {0}
+}}
+)",
+                name_of(type)),
+            "k")
+            .value();
+    Case c = {kernel, kernel::testing::zero_buffers(kernel)};
+    Random random(static_cast<uint64_t>(type));
+    for (int64_t k = 0; k < 4096; ++k) {
+      const auto [x, y] = remainder_operands(random, type, k);
+      c.buffers[0].set_double(k, x);
+      c.buffers[1].set_double(k, y);
+    }
+    cases.push_back(std::move(c));
+  }
+  expect_interpreters_bits(cases);
+}
+
+// A vector of remainders is divided at once, and calls nothing unless a quotient is large.
+TEST(Cpu, RemaindersOfFloatsAreDivisions) {
+  const Kernel kernel = kernel::parse(R"(kernel @k(%x: inout f32[64]) index s32 grid() {
+  lanes(%i: 64) {
+    %a = load %x[%i] : f32
+    %d = rem %a, 0.7 : f32
+    store %d, %x[%i] : f32
+  }
+}
+)",
+                                      "k")
+                            .value();
+  const std::string ir = ir_of(kernel);
+  EXPECT_NE(ir.find("fdiv <"), std::string::npos) << ir;
+  EXPECT_NE(ir.find("vector.reduce.and"), std::string::npos) << ir;
+}
+
 // Sums of private or scratch tiles of all results, from factors of the same or a narrower type.
 Case contract_case(std::string_view factors, std::string_view sums, std::string_view tile,
                    std::string_view a_dims, std::string_view how) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backends/llvm/operations.h"
+#include "backends/llvm/remainder.h"
 
 namespace tenon::cpu {
 
@@ -152,6 +153,11 @@ void CpuKernelEmitter::operation(const Node& n) {
     values_[result] = same ? Lanes{value, nullptr, 0} : Lanes{nullptr, value, 0};
     return;
   }
+  if (n.op == OpCode::kRem && divides_in_vectors(operand_type(n))) {
+    Value* const value = codegen::exact_remainder(b_, x[0], x[1]);
+    values_[result] = same ? Lanes{value, nullptr, 0} : Lanes{nullptr, value, 0};
+    return;
+  }
   if (same && (n.op == OpCode::kMin || n.op == OpCode::kMax)) {
     if (Value* const found = extremum(n, x[0], x[1])) {
       values_[result] = {found, nullptr, 0};
@@ -162,6 +168,14 @@ void CpuKernelEmitter::operation(const Node& n) {
   Value* const value = codegen::operation(b_, n, operand_type(n), x, fits(n) && same);
   values_[result] = same ? Lanes{value, nullptr, 0} : Lanes{nullptr, value, 0};
   if (same && fits(n)) values_[result].wide = wide(n);
+}
+
+// Whether remainders of a type are taken by divisions of f64: on targets that have vectors of them,
+// and for f64 itself fma, as processors with long vectors and those of AArch64 do.
+bool CpuKernelEmitter::divides_in_vectors(ElementType type) const {
+  const bool is_fused = vector_bytes_ >= 32 || llvm::Triple(module_.getTargetTriple()).isAArch64();
+  return (type == ElementType::kF32 && vector_bytes_ >= 16) ||
+         (type == ElementType::kF64 && is_fused);
 }
 
 // On x86 llvm.maximum finds the sign of a zero in an integer register, from where it takes long to
