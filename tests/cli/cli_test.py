@@ -68,7 +68,7 @@ def contains(text, part):
 
 
 # The last line of `tenon run` on standard error.
-PLACEMENT = re.compile(r"^(?:reference: every op evaluated on the host|\S+: \d+ steps? on the device, .*)\n", re.MULTILINE)
+PLACEMENT = re.compile(r"^(?:reference: every op evaluated on the host[^\n]*|\S+: \d+ steps? on the device, .*)\n", re.MULTILINE)
 
 
 def run_tenon(*arguments, stdin=""):
@@ -542,7 +542,8 @@ def test_run_says_where_it_ran(out):
                     "  %b = stablehlo.multiply %a, %a : tensor<4xi32>\n"
                     "  %r = stablehlo.add %x, %b : tensor<4xi32>\n  return %r : tensor<4xi32>\n}\n")
     arguments = ("run", program, "--arg", "0=3")
-    equal(run_tenon(*arguments)[2], "reference: every op evaluated on the host\n")
+    equal(run_tenon(*arguments)[2], "reference: every op evaluated on the host; --device cpu compiles the program\n")
+    equal(run_tenon(*arguments, "--device=reference")[2], "reference: every op evaluated on the host\n")
     equal(run_tenon(*arguments, "--device=interp")[2],
           "interp: 1 step on the device, 0 on the host; 1 op computed at compile time\n")
     equal(run_tenon(*arguments, "--device=interp", "--quiet")[2], "")

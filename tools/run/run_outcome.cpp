@@ -44,7 +44,8 @@ nlohmann::json array_json(const Literal& literal, size_t axis, int64_t& next) {
 // Prints where the program ran on standard error, because standard output has only the results.
 void print_placement(const RunOutcome& outcome, const RunOptions& options) {
   if (!outcome.steps) {
-    fmt::print(stderr, "reference: every op evaluated on the host\n");
+    fmt::print(stderr, "reference: every op evaluated on the host{}\n",
+               options.device.empty() ? "; --device cpu compiles the program" : "");
     return;
   }
   for (const std::string& each : outcome.warnings) fmt::print(stderr, "warning: {}\n", each);
