@@ -19,7 +19,7 @@
 
 namespace tenon::pjrt {
 
-/// The device of who names none, as in the other frameworks.
+/// The device without a name, as in the other frameworks.
 constexpr std::string_view kDefaultDevice = "cpu";
 
 struct EngineOptions {

@@ -153,7 +153,7 @@ TEST(Clients, OptionsAreChecked) {
   EXPECT_TRUE(create({option("layers", "glaze")}).starts_with("5: there is no layer 'glaze'; "));
 }
 
-// Who names no device gets the CPU, as in the other frameworks.
+// Without a name the device is the CPU, as in the other frameworks.
 TEST(Clients, AreOfTheCpuUnlessAnotherIsNamed) {
   const char* const named = std::getenv("TENON_DEVICE");
   const std::string kept = named == nullptr ? "" : named;
