@@ -76,8 +76,8 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
   Many block(kernel::BlockId id) override;
   void operation(const kernel::Node& n) override;
   std::optional<Lanes> linear(const kernel::Node& n);
-  /// The lesser or greater of two scalars; null where LLVM does it well.
   bool divides_in_vectors(ElementType type) const;
+  /// The lesser or greater of two scalars; null where LLVM does it well.
   Value* extremum(const kernel::Node& n, Value* x, Value* y);
   Value* wide_of(const Lanes& lanes);
   Value* wide(const kernel::Node& n);

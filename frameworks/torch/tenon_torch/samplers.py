@@ -66,65 +66,82 @@ def _taps(coordinate, size: int, interpolation: int, padding: int, align_corners
     return [Tap(first, 1 - (place - first), -slope), Tap(first + 1, place - first, slope)]
 
 
+_FEW_CHANNELS = 8
+
+
 class _Sampler:
     """x [n, c, h, w] at the places grid [n, y, x, 2], or x [n, c, d, h, w] at grid [n, z, y, x, 3], whose last coordinate is the first of x.
 
-    Elements of all channels lie together, so that each place is one row to read and to add to."""
+    With `by_rows` the elements of all channels lie together, so that each place is one row to read and to add to: all is [n * places, c].
+    Without, for few places of a large image, and few channels to read, all is [n, c, places]."""
 
-    def __init__(self, x, grid, interpolation: int, padding: int, align_corners: bool):
+    def __init__(self, x, grid, interpolation: int, padding: int, align_corners: bool, by_rows: bool):
         self.count, self.channels, *self.sizes = x.shape
         self.result, rank = grid.shape[1:-1], len(self.sizes)
-        self.rows = self.channels_last(x)
+        self.by_rows = by_rows and math.prod(self.result) >= math.prod(self.sizes) // 4
+        self.flat = self.flattened(x)
         self.taps = [_taps(grid[..., rank - 1 - i], size, interpolation, padding, align_corners) for i, size in enumerate(self.sizes)]
-        self.first_row = torch.arange(self.count, device=x.device).reshape(self.count, *[1] * rank) * math.prod(self.sizes)
 
-    def channels_last(self, x):
-        """[n, c, …] as [n * …, c]."""
-        return x.flatten(2).transpose(1, 2).reshape(-1, self.channels) if x.numel() else x.new_zeros(x.numel(), self.channels)
+    def flattened(self, x):
+        flat = x.flatten(2)
+        return flat.transpose(1, 2).reshape(self.count * flat.shape[2], self.channels) if self.by_rows else flat
 
-    def channels_second(self, rows, sizes):
-        return rows.reshape(self.count, math.prod(sizes), self.channels).transpose(1, 2).reshape(self.count, self.channels, *sizes)
+    def restored(self, flat, sizes):
+        """As [n, c, …], in the order of its dimensions."""
+        if self.by_rows:
+            flat = flat.reshape(self.count, math.prod(sizes), self.channels).transpose(1, 2)
+        return flat.reshape(self.count, self.channels, *sizes).contiguous()
+
+    def for_channels(self, numbers):
+        """One number a place, to be multiplied with what is flat."""
+        return numbers.reshape(-1, 1) if self.by_rows else numbers.reshape(self.count, 1, math.prod(self.result))
 
     def corners(self):
         """A tap of each dimension, in every combination."""
         return itertools.product(*self.taps)
 
     def places(self, corner):
-        """The row of each result, and whether it is inside [rows, 1]."""
+        """Of each result, as `at` and `add` take it, and whether it is inside."""
         inside, place = True, 0
         for tap, size in zip(corner, self.sizes):
             inside = (tap.place >= 0) & (tap.place < size) & inside
             place = place * size + tap.place.to(torch.int64)
-        return (torch.where(inside, place, 0) + self.first_row).reshape(-1), inside.reshape(-1, 1)
+        place = torch.where(inside, place, 0).reshape(self.count, math.prod(self.result))
+        if self.by_rows:
+            first = torch.arange(self.count, device=place.device)[:, None] * math.prod(self.sizes)
+            place = (place + first).reshape(place.numel())
+        else:
+            place = place[:, None].expand(self.count, self.channels, place.shape[1])
+        return place, self.for_channels(inside)
 
     def at(self, corner):
-        """The elements [rows, c], 0 outside."""
+        """The elements, 0 outside."""
         place, inside = self.places(corner)
-        return torch.where(inside, self.rows[place], 0)
+        return torch.where(inside, self.flat[place] if self.by_rows else self.flat.gather(2, place), 0)
 
-
-def _column(numbers):
-    return numbers.reshape(-1, 1)
+    def add(self, to, corner, share):
+        """To what is like `flat`."""
+        place, inside = self.places(corner)
+        share = torch.where(inside, share, 0)
+        return aten.index_put(to, [place], share, True) if self.by_rows else to.scatter_add(2, place, share)
 
 
 def grid_sampler(x, grid, interpolation: int = 0, padding: int = 0, align_corners: bool = False):
-    sampler = _Sampler(x, grid, interpolation, padding, align_corners)
-    total = sum(sampler.at(corner) * _column(math.prod(tap.weight for tap in corner)) for corner in sampler.corners())
-    return sampler.channels_second(total, sampler.result)
+    sampler = _Sampler(x, grid, interpolation, padding, align_corners, x.shape[1] >= _FEW_CHANNELS and interpolation != 1)
+    total = sum(sampler.at(corner) * sampler.for_channels(math.prod(tap.weight for tap in corner)) for corner in sampler.corners())
+    return sampler.restored(total, sampler.result)
 
 
 def grid_sampler_backward(gradient, x, grid, interpolation: int, padding: int, align_corners: bool, wanted):
     """By x, if it is wanted, and by grid."""
-    sampler = _Sampler(x, grid, interpolation, padding, align_corners)
-    gradient, by_x, by_grid = sampler.channels_last(gradient), torch.zeros_like(sampler.rows), [0] * len(sampler.sizes)
+    sampler = _Sampler(x, grid, interpolation, padding, align_corners, True)
+    gradient, by_x, by_grid = sampler.flattened(gradient), torch.zeros_like(sampler.flat), [0] * len(sampler.sizes)
     for corner in sampler.corners():
         if wanted[0]:
-            place, inside = sampler.places(corner)
-            share = torch.where(inside, gradient * _column(math.prod(tap.weight for tap in corner)), 0)
-            by_x = aten.index_put(by_x, [place], share, True)
+            by_x = sampler.add(by_x, corner, gradient * sampler.for_channels(math.prod(tap.weight for tap in corner)))
         if interpolation != 1:
             here = (sampler.at(corner) * gradient).sum(1).reshape(grid.shape[:-1])
             for i, tap in enumerate(corner):
                 by_grid[i] = by_grid[i] + here * math.prod((each.weight for j, each in enumerate(corner) if j != i), start=tap.slope)
     by_grid = torch.zeros_like(grid) if interpolation == 1 else torch.stack(by_grid[::-1], -1)
-    return sampler.channels_second(by_x, sampler.sizes) if wanted[0] else None, by_grid
+    return sampler.restored(by_x, sampler.sizes) if wanted[0] else None, by_grid

@@ -59,8 +59,6 @@ def _float(value: float, dtype: torch.dtype) -> str:
     if dtype == torch.float32:
         return f"0x{struct.unpack('<I', struct.pack('<f', value))[0]:08X}"
     bits = torch.tensor(value, dtype=dtype).view(torch.uint8 if dtype.itemsize == 1 else torch.int16).item()
-    if math.isnan(value) and math.copysign(1, value) < 0 and dtype in (torch.float16, torch.bfloat16):  # PyTorch drops the sign.
-        bits |= 0x8000
     return f"0x{bits & (1 << 8 * dtype.itemsize) - 1:0{2 * dtype.itemsize}X}"
 
 

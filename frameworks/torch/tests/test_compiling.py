@@ -219,7 +219,7 @@ def test_greatest_and_least(of, compiled):
 
 
 @pytest.mark.parametrize("of", [torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int8, torch.uint8, torch.int16, torch.int64])
-@pytest.mark.parametrize("shape, dim", [((3, 131), 1), ((131, 3), 0), ((5, 9, 2), 1), ((4, 1), 1)])
+@pytest.mark.parametrize("shape, dim", [((3, 131), 1), ((131, 3), 0), ((5, 9, 2), 1), ((3, 40), 0), ((4, 1), 1)])
 def test_ranks(of, shape, dim, compiled):
     """Medians and elements of a rank far from both ends: of a sign bit too, of equal elements, infinities, zeros of both signs, NaNs."""
     if of.is_floating_point:
@@ -257,7 +257,15 @@ def test_adaptive_maximum_pools(size, compiled):
     equal_gradients(compiled, lambda x: F.adaptive_max_pool2d(x, size), x.requires_grad_())
 
 
+def test_signs_of_zero(compiled):
+    x = torch.full((200,), -0.0)
+    for function in (torch.median, torch.nanmedian, lambda x: torch.kthvalue(x, 100).values, lambda x: torch.mode(x).values):
+        torch._dynamo.reset()
+        assert torch.signbit(compiled(function)(x))
+
+
 def test_most_frequent_elements(compiled):
+    assert compiled(lambda x: torch.mode(x, 1).values)(torch.tensor([[1.0, 2, torch.nan, torch.nan, torch.nan]])).isnan()
     for x in (torch.randint(0, 5, (6, 50)).float(), torch.randint(-3, 3, (6, 50)), torch.rand(6, 9) > 0.5, torch.randn(3, 1)):
         torch._dynamo.reset()
         values, places = compiled(lambda x: torch.mode(x, 1, keepdim=True))(x)
@@ -306,7 +314,7 @@ CASES = {  # Found by comparing with eager mode.
     "common divisors": lambda: (lambda x, y: (torch.gcd(x, y), torch.lcm(x, y)),
                                 (torch.tensor([12, 18, -7, 0, 0, 2**40]), torch.tensor([8, -27, 21, 5, 0, 6]))),
     "common divisors of bytes": lambda: (torch.gcd, (torch.randint(-127, 127, (4, 50)).to(torch.int8), torch.randint(-127, 127, (50,)).to(torch.int8))),
-    "histograms": lambda: (lambda x: (torch.histc(x, 8, -2, 2), torch.histc(x[3:], 5), torch.histc(x[3:4], 4)),
+    "histograms": lambda: (lambda x: (torch.histc(x, 8, -2, 2), torch.histc(x[3:], 5), torch.histc(x[3:4], 4), torch.histc(x[3:4] * 1e8, 5)),
                            (torch.cat([torch.tensor([torch.nan, torch.inf, -torch.inf, 2.0, -2.0]), torch.randn(300)]),)),
     "pools of one and of three dimensions": lambda: (lambda x: (F.adaptive_max_pool1d(x[0, 0], 4), F.adaptive_max_pool3d(x, (2, 3, 4))),
                                                      (torch.randn(2, 3, 5, 7, 9),)),
@@ -431,6 +439,20 @@ def test_samplers(mode, padding, corners, compiled):
         weight, of = torch.randn(expected.shape), [each for each in (x, grid) if each.requires_grad]
         for left, right in zip(*(torch.autograd.grad((each * weight).sum(), of) for each in (found, expected))):
             torch.testing.assert_close(left, right, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("channels, places", [(3, (6, 4)), (16, (6, 4)), (16, (1, 2)), (0, (6, 4))])
+def test_memory_of_samplers(channels, places, compiled):
+    """Results and gradients are row-major for few and many channels and places, and also for none."""
+    x, grid = torch.randn(2, channels, 5, 7, requires_grad=True), torch.rand(2, *places, 2) * 2.2 - 1.1
+    function = lambda x: F.grid_sample(x, grid, align_corners=False)  # noqa: E731
+    expected, found = function(x), compiled(function)(x)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+    assert found.is_contiguous() and (channels == 0 or found.stride() == expected.stride())
+    weight = torch.randn(expected.shape)
+    ours, theirs = (torch.autograd.grad((each * weight).sum(), x)[0] for each in (found, expected))
+    torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
+    assert ours.is_contiguous() and (channels == 0 or ours.stride() == theirs.stride())
 
 
 @pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])

@@ -88,6 +88,16 @@ def test_layers_that_are_computed_again(share, compiled):
     assert not tenon_torch.counters.fallbacks and tenon_torch.counters.calls > 9
 
 
+def test_layers_of_which_pytorch_draws_a_part():
+    """States of both generators side by side, that of PyTorch for rrelu, which has no lowering."""
+    x = torch.randn(6, 8, requires_grad=True)
+    layer = lambda x: F.dropout(x, 0.5) * F.rrelu(x, training=True)  # noqa: E731
+    found = torch.compile(lambda x: checkpoint(layer, x, use_reentrant=False), backend="tenon")(x)
+    gradient, = torch.autograd.grad(found.sum(), x)
+    assert torch.equal(gradient != 0, found != 0) and 0 < (found != 0).sum() < found.numel()
+    assert tenon_torch.counters.fallbacks
+
+
 def test_numbers_of_eager_mode():
     """random="torch": PyTorch draws, and the draws are counted by name."""
     model, x = nn.Dropout(0.5), torch.ones(1000)

@@ -100,7 +100,7 @@ def randperm(b: Builder, count: int, **_) -> Value:
     """The order of random keys: each number is the low bits of its own, so that one array is sorted, unless too few random bits are left."""
     keys = _bits(b, (count,), torch.uint64)
     bits = max(count - 1, 0).bit_length()
-    if 3 * bits <= 64:  # Two keys of a permutation agree with a probability below 1 / 8, and stay in order then.
+    if 3 * bits <= 64:  # Two keys of a permutation agree with a probability below 1 / 4, and stay in order then.
         low = b.like(keys, (1 << bits) - 1)
         own = b.op("or", b.op("and", keys, b.op("not", low)), b.iota((count,), 0, torch.uint64))
         ordered, = b.sort([own], 0, "LT")
@@ -154,7 +154,8 @@ _STATE_BYTES = 16
 
 
 def name_states(module: torch.fx.GraphModule) -> None:
-    """PyTorch states neither results nor the size of the state for the ops that keep one: states are those of these programs."""
+    """PyTorch states neither results nor the size of the state for the ops that keep one. A draw that has a lowering keeps the state of
+    its program, another one that of PyTorch's generator."""
 
     def fake(node):
         return node.meta["val"]
@@ -165,11 +166,15 @@ def name_states(module: torch.fx.GraphModule) -> None:
             continue
         op, *given = node.args[0 if keeps else 1:]
         given, words = torch.fx.map_arg(given, fake), torch.fx.map_arg(node.kwargs, fake)
+        if lowering_of(op) is None:
+            continue
         with detect_fake_mode([each for each in given if isinstance(each, torch.Tensor)]) as mode:
-            out = op(*given, **words)
-            node.meta["val"] = (mode.from_tensor(torch.empty(_STATE_BYTES, dtype=torch.uint8)), out) if keeps else out
+            out, state = op(*given, **words), mode.from_tensor(torch.empty(_STATE_BYTES, dtype=torch.uint8))
+        node.meta["val"] = (state, out) if keeps else out
         for user in node.users if keeps else ():
             user.meta["val"] = node.meta["val"][user.args[1]]
+        if not keeps and isinstance(node.args[0], torch.fx.Node):  # PyTorch gives the sizes of all states one name.
+            node.args[0].meta["val"] = state
 
 
 def _drawn(b: Builder, op, arguments, words):

@@ -250,11 +250,11 @@ def histogram(b: Builder, x: Value, bins=100, low=0, high=0) -> Value:
     left, right = b.constant(low, dtype), b.constant(high, dtype)
     if low == high:
         left, right = b.reduce(x, [0], "minimum", math.inf), b.reduce(x, [0], "maximum", -math.inf)
-        equal, one = b.compare(left, right, "EQ"), b.constant(1, dtype)
-        left, right = b.select(equal, b.subtract(left, one), left), b.select(equal, b.add(right, one), right)
     first, last = b.broadcast(left, x.shape), b.broadcast(right, x.shape)
     place = b.divide(b.multiply(b.subtract(x, first), b.like(x, bins)), b.subtract(last, first))
     place = b.op("minimum", b.convert(place, torch.int64), b.full(x.shape, bins - 1, torch.int64))
+    if low == high:  # Equal elements are in the middle of an interval from one below to one above them.
+        place = b.select(b.compare(first, last, "EQ"), b.like(place, bins // 2), place)
     inside = b.op("and", b.compare(x, first, "GE"), b.compare(x, last, "LE"))
     place = b.select(inside, place, b.like(place, bins))  # Behind the last bin, which scatter drops.
     counts = b.scatter(b.full((bins,), 0, torch.int32), b.reshape(place, (*place.shape, 1)), b.full(x.shape, 1, torch.int32),

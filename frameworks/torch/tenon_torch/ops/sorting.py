@@ -6,7 +6,6 @@ import torch
 
 from ..builder import Builder, Value
 from ..table import Unsupported, aten, dimension, lowers, overloads
-from ..types import lowest
 from .reductions import extreme_and_place
 
 
@@ -40,7 +39,8 @@ def _selected(b: Builder, x: Value, k: int, dim: int, largest: bool) -> tuple[Va
     upside = "negate" if x.dtype.is_floating_point else "not"
     keys = keys if largest else b.op(upside, keys)
     if x.dtype.is_floating_point:  # top_k knows the sign of a NaN.
-        keys = b.select(b.compare(x, x, "NE"), b.like(x, math.nan if largest else -math.nan), keys)
+        nan = b.like(x, math.nan)
+        keys = b.select(b.compare(x, x, "NE"), nan if largest else b.op(upside, nan), keys)
     order = [i for i in range(x.rank) if i != dim] + [dim]
     back = [order.index(i) for i in range(x.rank)]
     moved = b.transpose(keys, order)
@@ -60,12 +60,15 @@ def topk(b: Builder, x: Value, k: int, dim=-1, largest=True, sorted=True):
 # --- the element of one rank: found digit by digit, without an order of all
 
 
+_WORDS = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32, 8: torch.uint64}
+
+
 def _as_unsigned(b: Builder, x: Value) -> Value:
     """Unsigned integers in the order of the elements. Zeros of both signs are one; all NaNs are the largest."""
     if x.dtype == torch.bool:
         return b.convert(x, torch.uint8)
     bits = 8 * x.dtype.itemsize
-    word = {8: torch.uint8, 16: torch.uint16, 32: torch.uint32, 64: torch.uint64}[bits]
+    word = _WORDS[x.dtype.itemsize]
     top = 1 << (bits - 1)
     if not x.dtype.is_floating_point:
         return x if not x.dtype.is_signed else b.op("xor", *_with(b, b.op("bitcast_convert", x, dtype=word), top))
@@ -80,32 +83,45 @@ def _with(b: Builder, x: Value, number: int) -> tuple[Value, Value]:
     return x, b.like(x, number)
 
 
-def _from_unsigned(b: Builder, keys: Value, dtype: torch.dtype) -> Value:
-    """The elements of which `_as_unsigned` makes these keys."""
-    if dtype in (torch.bool, keys.dtype):
-        return b.convert(keys, dtype)
-    top = 1 << (8 * dtype.itemsize - 1)
-    if not dtype.is_floating_point:
-        return b.op("bitcast_convert", b.op("xor", *_with(b, keys, top)), dtype=dtype)
-    is_positive = b.compare(keys, b.like(keys, top), "GE")
-    word = b.select(is_positive, b.op("xor", *_with(b, keys, top)), b.op("not", keys))
-    return b.op("bitcast_convert", word, dtype=dtype)
-
-
 def _along(b: Builder, x: Value, dim: int, shape) -> Value:
     """One element a row, for each element of the row."""
     return b.broadcast_in_dim(x, shape, [i for i in range(len(shape)) if i != dim])
 
 
+def _at_place(b: Builder, x: Value, place: Value, dim: int) -> Value:
+    """The element of each row at its place, bit for bit."""
+    bits = x
+    if x.dtype == torch.bool:
+        bits = b.convert(x, torch.uint8)
+    elif x.dtype.is_floating_point:
+        bits = b.op("bitcast_convert", x, dtype=_WORDS[x.dtype.itemsize])
+    is_there = b.compare(b.iota(x.shape, dim, place.dtype), _along(b, place, dim, x.shape), "EQ")
+    found = b.reduce(b.select(is_there, bits, b.like(bits, 0)), [dim], "add", 0)
+    return b.op("bitcast_convert", found, dtype=x.dtype) if x.dtype.is_floating_point else b.convert(found, x.dtype)
+
+
 def _of_rank(b: Builder, x: Value, rank: Value, dim: int) -> tuple[Value, Value]:
     """The element that has `rank` others before it when each row along a dimension is sorted, and its first place.
 
-    Two bits of it are found a turn, by three counts of the elements below: work that is linear in the row, whatever the rank.
+    Two bits of it are found a turn, by three counts of the elements below: work that is linear in the row, whatever the rank. Few
+    elements are sorted.
     """
-    keys = _as_unsigned(b, x)
+    keys, along = _as_unsigned(b, x), dim
     if x.shape[dim] <= _SHORT and dim:  # Short rows are counted side by side.
-        keys, dim = b.transpose(keys, [dim, *(i for i in range(x.rank) if i != dim)]), 0
-    bits, count = 8 * keys.dtype.itemsize, rank.dtype
+        keys, along = b.transpose(keys, [dim, *(i for i in range(x.rank) if i != dim)]), 0
+    place, last = b.iota(keys.shape, along, rank.dtype), torch.iinfo(rank.dtype).max
+    if x.shape[dim] <= _SORTED:
+        ordered, places = b.sort([keys, place], along, "LT")
+        has_rank = b.compare(place, _along(b, rank, along, keys.shape), "EQ")
+        first = b.reduce(b.select(has_rank, places, b.like(places, 0)), [along], "add", 0)
+    else:
+        has_it = b.compare(keys, _along(b, _key_of_rank(b, keys, rank, along), along, keys.shape), "EQ")
+        first = b.reduce(b.select(has_it, place, b.like(place, last)), [along], "minimum", last)
+    return _at_place(b, x, first, dim), b.convert(first, torch.int64)
+
+
+def _key_of_rank(b: Builder, keys: Value, rank: Value, dim: int) -> Value:
+    bits = 8 * keys.dtype.itemsize
 
     def turn(number: Value, values: list[Value]) -> list[Value]:
         found, = values
@@ -115,17 +131,14 @@ def _of_rank(b: Builder, x: Value, rank: Value, dim: int) -> tuple[Value, Value]
         for step in (1, 2, 3):
             least = b.broadcast(b.op("shift_left", b.constant(step, keys.dtype), shift), found.shape)
             is_below = b.compare(keys, _along(b, b.add(found, least), dim, keys.shape), "LT")
-            below = b.reduce(b.convert(is_below, count), [dim], "add", 0)
+            below = b.reduce(b.convert(is_below, rank.dtype), [dim], "add", 0)
             digit = b.add(digit, b.convert(b.compare(below, rank, "LE"), keys.dtype))
         return [b.add(found, b.op("shift_left", digit, b.broadcast(shift, digit.shape)))]
 
-    found, = b.repeat(bits // 2, [b.full(rank.shape, 0, keys.dtype)], turn)
-    place = b.iota(keys.shape, dim, count)
-    has_it = b.compare(keys, _along(b, found, dim, keys.shape), "EQ")
-    first = b.reduce(b.select(has_it, place, b.like(place, torch.iinfo(count).max)), [dim], "minimum", torch.iinfo(count).max)
-    return _from_unsigned(b, found, x.dtype), b.convert(first, torch.int64)
+    return b.repeat(bits // 2, [b.full(rank.shape, 0, keys.dtype)], turn)[0]
 
 
+_SORTED = 8  # Up to so many elements a row, a sort takes less time than the turns.
 _SHORT = 64  # So many elements of a row fill no more than a few vectors.
 
 
@@ -201,19 +214,16 @@ def mode(b: Builder, x: Value, dim=-1, keepdim=False):
         return x, b.constant(0, torch.int64)
     dim = dimension(dim, x.rank)
     size, count = x.shape[dim], _counts(x.shape[dim])
-    values, places = _sorted(b, x, dim, False)
-    at = b.iota(x.shape, dim, count)
-    rest, begin = b.narrow(values, dim, 1, size), b.narrow(values, dim, 0, size - 1)
-    is_new = b.convert(b.compare(rest, begin, "NE"), count)
-    low = [int(i == dim) for i in range(x.rank)]
-    starts = b.multiply(at, b.pad(is_new, b.constant(0, count), low, [0] * x.rank))
+    if size == 0:
+        raise Unsupported("the most frequent of no elements")
+    keys, at = _as_unsigned(b, x), b.iota(x.shape, dim, count)
+    ordered, = b.sort([keys], dim, "LT")
+    is_new = b.convert(b.compare(b.narrow(ordered, dim, 1, size), b.narrow(ordered, dim, 0, size - 1), "NE"), count)
+    starts = b.multiply(at, b.pad(is_new, b.constant(0, count), [int(i == dim) for i in range(x.rank)], [0] * x.rank))
     window, padding = [1] * x.rank, [(0, 0)] * x.rank
     window[dim], padding[dim] = size, (size - 1, 0)
     length = b.subtract(at, b.reduce_window(starts, "maximum", 0, window, [1] * x.rank, padding))
     _, end = extreme_and_place(b, length, b.convert(at, torch.int64), [dim], True)
-    chosen = b.compare(b.convert(at, torch.int64), _along(b, end, dim, x.shape), "EQ")
-    place = b.reduce(b.select(chosen, places, b.like(places, 0)), [dim], "maximum", 0)
-    value = _as_unsigned(b, values) if x.dtype.is_floating_point or x.dtype == torch.bool else values
-    value = b.reduce(b.select(chosen, value, b.like(value, lowest(value.dtype))), [dim], "maximum", lowest(value.dtype))
-    value = _from_unsigned(b, value, x.dtype) if value.dtype != x.dtype else value
-    return b.reshape(value, b.out[0].shape), b.reshape(place, b.out[1].shape)
+    has_it = b.compare(keys, _along(b, _at_place(b, ordered, b.convert(end, count), dim), dim, x.shape), "EQ")
+    place = b.reduce(b.select(has_it, at, b.like(at, 0)), [dim], "maximum", 0)
+    return b.reshape(_at_place(b, x, place, dim), b.out[0].shape), b.reshape(b.convert(place, torch.int64), b.out[1].shape)

@@ -258,16 +258,18 @@ def _adaptive_windows(b: Builder, x: Value, rank: int, out) -> tuple[Value, Valu
     lead, sizes = x.rank - rank, x.shape[x.rank - rank:]
     shape, tables = list(x.shape[:lead]), []
     for i, (n, o) in enumerate(zip(sizes, out)):
-        starts, ends = [j * n // o for j in range(o)], [-(-(j + 1) * n // o) for j in range(o)]
-        longest = max(end - start for start, end in zip(starts, ends))
-        table = torch.tensor([[min(start + k, end - 1) for k in range(longest)] for start, end in zip(starts, ends)], device="cpu")
+        longest = max(-(-(j + 1) * n // o) - j * n // o for j in range(o))
+        window, within = (b.iota((o, longest), d, torch.int64) for d in range(2))
+        start = b.divide(b.multiply(window, b.like(window, n)), b.like(window, o))
+        end = b.divide(b.add(b.multiply(window, b.like(window, n)), b.like(window, n + o - 1)), b.like(window, o))
+        table = b.op("minimum", b.add(start, within), b.subtract(end, b.like(end, 1)))
         if n != o * longest:
-            x = index_select(b, x, lead + i, b.tensor(table.flatten()))
+            x = index_select(b, x, lead + i, b.reshape(table, (o * longest,)))
         shape += [o, longest]
         tables.append(table)
     place = b.full(shape, 0, torch.int64)
     for i, (n, table) in enumerate(zip(sizes, tables)):
-        here = b.broadcast_in_dim(b.tensor(table), shape, [lead + 2 * i, lead + 2 * i + 1])
+        here = b.broadcast_in_dim(table, shape, [lead + 2 * i, lead + 2 * i + 1])
         place = b.add(b.multiply(place, b.like(place, n)), here)
     return b.reshape(x, shape), place
 
