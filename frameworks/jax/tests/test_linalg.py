@@ -212,3 +212,15 @@ def test_64_bits():
         close(jnp.linalg.eigh(x)[0], np.linalg.eigvalsh(x), 1e-12)
         q, r = jnp.linalg.qr(x)
         close(q @ r, x, 1e-12)
+
+
+def test_sparse_solve():
+    """By SciPy; the module is imported behind the platform's other rules."""
+    from jax.experimental import sparse
+    from jax.experimental.sparse.linalg import spsolve
+
+    dense = matrix(9, 9) * (np.random.default_rng(1).random((9, 9)) < 0.3) + 4 * np.eye(9, dtype=np.float32)
+    rows, b = sparse.BCSR.fromdense(dense), matrix(9)
+    close(jax.jit(spsolve)(rows.data, rows.indices, rows.indptr, b), np.linalg.solve(dense, b))
+    by_b = jax.grad(lambda b: spsolve(rows.data, rows.indices, rows.indptr, b).sum())(jnp.asarray(b))
+    close(by_b, np.linalg.solve(dense.T, np.ones(9)))

@@ -92,6 +92,36 @@ def install(library: ffi.Library) -> None:
         if elsewhere == "device if small":
             rule = functools.partial(_by_size, on_device, rule)
         mlir.register_lowering(primitive, rule, platform=ffi.PLATFORM)
+    by_platform[ffi.PLATFORM] = _Rules(by_platform[ffi.PLATFORM])
+
+
+class _Rules(dict):
+    """The platform's rules by primitive. Those for primitives of modules that are imported later are registered when JAX asks for them."""
+
+    def __contains__(self, primitive):
+        if not super().__contains__(primitive):
+            later = {"spsolve": _spsolve}.get(primitive.name)
+            if later is None:
+                return False
+            from jax._src.interpreters import mlir
+
+            mlir.register_lowering(primitive, mlir.lower_fun(later, multiple_results=False), platform=ffi.PLATFORM)
+        return True
+
+
+def _spsolve(data, indices, indptr, b, **_):
+    """jax.experimental.sparse.linalg.spsolve, by SciPy, as on JAX's CPU."""
+    import jax
+    import numpy as np
+
+    def solve(*arrays):
+        from scipy import sparse
+        from scipy.sparse import linalg
+
+        data, indices, indptr, b = map(np.asarray, arrays)
+        return linalg.spsolve(sparse.csr_matrix((data, indices, indptr), shape=(b.size, b.size)), b).astype(b.dtype)
+
+    return jax.pure_callback(solve, jax.ShapeDtypeStruct(b.shape, b.dtype), data, indices, indptr, b)
 
 
 def _by_size(if_small, otherwise, ctx, *operands, **parameters):
