@@ -88,10 +88,17 @@ def test_layers_that_are_computed_again(share, compiled):
     assert not tenon_torch.counters.fallbacks and tenon_torch.counters.calls > 9
 
 
-def test_layers_of_which_pytorch_draws_a_part():
-    """States of both generators side by side, that of PyTorch for rrelu, which has no lowering."""
+PARTLY = {  # With rrelu or poisson, which have no lowering: side by side, and one after the other.
+    "beside": lambda x: F.dropout(x, 0.5) * F.rrelu(x, training=True),
+    "before": lambda x: F.dropout(torch.poisson(x.abs() * 50 + 9), 0.5) * x,
+    "behind": lambda x: F.rrelu(F.dropout(x, 0.5), training=True),
+}
+
+
+@pytest.mark.parametrize("layer", PARTLY.values(), ids=PARTLY)
+def test_layers_of_which_pytorch_draws_a_part(layer):
+    """States of both generators in one layer."""
     x = torch.randn(6, 8, requires_grad=True)
-    layer = lambda x: F.dropout(x, 0.5) * F.rrelu(x, training=True)  # noqa: E731
     found = torch.compile(lambda x: checkpoint(layer, x, use_reentrant=False), backend="tenon")(x)
     gradient, = torch.autograd.grad(found.sum(), x)
     assert torch.equal(gradient != 0, found != 0) and 0 < (found != 0).sum() < found.numel()

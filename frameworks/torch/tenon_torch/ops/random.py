@@ -166,15 +166,17 @@ def name_states(module: torch.fx.GraphModule) -> None:
             continue
         op, *given = node.args[0 if keeps else 1:]
         given, words = torch.fx.map_arg(given, fake), torch.fx.map_arg(node.kwargs, fake)
-        if lowering_of(op) is None:
-            continue
         with detect_fake_mode([each for each in given if isinstance(each, torch.Tensor)]) as mode:
             out, state = op(*given, **words), mode.from_tensor(torch.empty(_STATE_BYTES, dtype=torch.uint8))
-        node.meta["val"] = (state, out) if keeps else out
-        for user in node.users if keeps else ():
-            user.meta["val"] = node.meta["val"][user.args[1]]
-        if not keeps and isinstance(node.args[0], torch.fx.Node):  # PyTorch gives the sizes of all states one name.
-            node.args[0].meta["val"] = state
+        has_lowering = lowering_of(op) is not None
+        if not keeps:
+            node.meta["val"] = out
+            if has_lowering and isinstance(node.args[0], torch.fx.Node):  # PyTorch gives the sizes of all states one name.
+                node.args[0].meta["val"] = state
+        elif has_lowering:
+            node.meta["val"] = state, out
+            for user in node.users:
+                user.meta["val"] = node.meta["val"][user.args[1]]
 
 
 def _drawn(b: Builder, op, arguments, words):
