@@ -13,7 +13,6 @@ using kernel::Node;
 using kernel::NodeId;
 using kernel::OpCode;
 using kernel::ValueId;
-using kernel::ValueKind;
 
 CpuKernelEmitter::CpuKernelEmitter(llvm::Module& module, const kernel::Kernel& kernel,
                                    int64_t vector_bytes)
