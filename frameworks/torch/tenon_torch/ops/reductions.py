@@ -98,6 +98,26 @@ def variance_and_mean(b: Builder, x: Value, dims=None, *, correction=None, keepd
 
 # --- the place of an extreme: one reduction of pairs
 
+# Unsigned integers, by their bytes.
+WORDS = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32, 8: torch.uint64}
+
+
+def along_rows(b: Builder, x: Value, dim: int, shape) -> Value:
+    """One element a row, for each element of the row."""
+    return b.broadcast_in_dim(x, shape, [i for i in range(len(shape)) if i != dim])
+
+
+def at_place(b: Builder, x: Value, place: Value, dim: int) -> Value:
+    """The element of each row at its place, bit for bit."""
+    bits = x
+    if x.dtype == torch.bool:
+        bits = b.convert(x, torch.uint8)
+    elif x.dtype.is_floating_point:
+        bits = b.op("bitcast_convert", x, dtype=WORDS[x.dtype.itemsize])
+    is_there = b.compare(b.iota(x.shape, dim, place.dtype), along_rows(b, place, dim, x.shape), "EQ")
+    found = b.reduce(b.select(is_there, bits, b.like(bits, 0)), [dim], "add", 0)
+    return b.op("bitcast_convert", found, dtype=x.dtype) if x.dtype.is_floating_point else b.convert(found, x.dtype)
+
 
 def _pairs(b: Builder, x: Value, dim: int, largest: bool) -> tuple[Value, Value]:
     """The extreme along a dimension and its first place; NaN counts as the extreme."""
@@ -139,7 +159,10 @@ def _extreme(largest: bool):
     def lower(b: Builder, x: Value, dim: int, keepdim=False):
         if x.rank == 0:
             return x, b.constant(0, torch.int64)
-        value, place = _pairs(b, x, dimension(dim, x.rank), largest)
+        dim = dimension(dim, x.rank)
+        value, place = _pairs(b, x, dim, largest)
+        if x.dtype.is_floating_point:  # Where both results are used, a reduction of floats and their places is not in vectors.
+            value = at_place(b, x, place, dim)
         return b.reshape(value, b.out[0].shape), b.reshape(place, b.out[1].shape)
 
     return lower

@@ -6,7 +6,7 @@ import torch
 
 from ..builder import Builder, Value
 from ..table import Unsupported, aten, dimension, lowers, overloads
-from .reductions import extreme_and_place
+from .reductions import WORDS, along_rows, at_place, extreme_and_place
 
 
 def _sorted(b: Builder, x: Value, dim: int, descending: bool) -> tuple[Value, Value]:
@@ -60,15 +60,12 @@ def topk(b: Builder, x: Value, k: int, dim=-1, largest=True, sorted=True):
 # --- the element of one rank: found digit by digit, without an order of all
 
 
-_WORDS = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32, 8: torch.uint64}
-
-
 def _as_unsigned(b: Builder, x: Value) -> Value:
     """Unsigned integers in the order of the elements. Zeros of both signs are one; all NaNs are the largest."""
     if x.dtype == torch.bool:
         return b.convert(x, torch.uint8)
     bits = 8 * x.dtype.itemsize
-    word = _WORDS[x.dtype.itemsize]
+    word = WORDS[x.dtype.itemsize]
     top = 1 << (bits - 1)
     if not x.dtype.is_floating_point:
         return x if not x.dtype.is_signed else b.op("xor", *_with(b, b.op("bitcast_convert", x, dtype=word), top))
@@ -83,23 +80,6 @@ def _with(b: Builder, x: Value, number: int) -> tuple[Value, Value]:
     return x, b.like(x, number)
 
 
-def _along(b: Builder, x: Value, dim: int, shape) -> Value:
-    """One element a row, for each element of the row."""
-    return b.broadcast_in_dim(x, shape, [i for i in range(len(shape)) if i != dim])
-
-
-def _at_place(b: Builder, x: Value, place: Value, dim: int) -> Value:
-    """The element of each row at its place, bit for bit."""
-    bits = x
-    if x.dtype == torch.bool:
-        bits = b.convert(x, torch.uint8)
-    elif x.dtype.is_floating_point:
-        bits = b.op("bitcast_convert", x, dtype=_WORDS[x.dtype.itemsize])
-    is_there = b.compare(b.iota(x.shape, dim, place.dtype), _along(b, place, dim, x.shape), "EQ")
-    found = b.reduce(b.select(is_there, bits, b.like(bits, 0)), [dim], "add", 0)
-    return b.op("bitcast_convert", found, dtype=x.dtype) if x.dtype.is_floating_point else b.convert(found, x.dtype)
-
-
 def _of_rank(b: Builder, x: Value, rank: Value, dim: int) -> tuple[Value, Value]:
     """The element that has `rank` others before it when each row along a dimension is sorted, and its first place.
 
@@ -112,12 +92,12 @@ def _of_rank(b: Builder, x: Value, rank: Value, dim: int) -> tuple[Value, Value]
     place, last = b.iota(keys.shape, along, rank.dtype), torch.iinfo(rank.dtype).max
     if x.shape[dim] <= _SORTED:
         ordered, places = b.sort([keys, place], along, "LT")
-        has_rank = b.compare(place, _along(b, rank, along, keys.shape), "EQ")
+        has_rank = b.compare(place, along_rows(b, rank, along, keys.shape), "EQ")
         first = b.reduce(b.select(has_rank, places, b.like(places, 0)), [along], "add", 0)
     else:
-        has_it = b.compare(keys, _along(b, _key_of_rank(b, keys, rank, along), along, keys.shape), "EQ")
+        has_it = b.compare(keys, along_rows(b, _key_of_rank(b, keys, rank, along), along, keys.shape), "EQ")
         first = b.reduce(b.select(has_it, place, b.like(place, last)), [along], "minimum", last)
-    return _at_place(b, x, first, dim), b.convert(first, torch.int64)
+    return at_place(b, x, first, dim), b.convert(first, torch.int64)
 
 
 def _key_of_rank(b: Builder, keys: Value, rank: Value, dim: int) -> Value:
@@ -130,7 +110,7 @@ def _key_of_rank(b: Builder, keys: Value, rank: Value, dim: int) -> Value:
         digit = b.like(found, 0)
         for step in (1, 2, 3):
             least = b.broadcast(b.op("shift_left", b.constant(step, keys.dtype), shift), found.shape)
-            is_below = b.compare(keys, _along(b, b.add(found, least), dim, keys.shape), "LT")
+            is_below = b.compare(keys, along_rows(b, b.add(found, least), dim, keys.shape), "LT")
             below = b.reduce(b.convert(is_below, rank.dtype), [dim], "add", 0)
             digit = b.add(digit, b.convert(b.compare(below, rank, "LE"), keys.dtype))
         return [b.add(found, b.op("shift_left", digit, b.broadcast(shift, digit.shape)))]
@@ -224,6 +204,6 @@ def mode(b: Builder, x: Value, dim=-1, keepdim=False):
     window[dim], padding[dim] = size, (size - 1, 0)
     length = b.subtract(at, b.reduce_window(starts, "maximum", 0, window, [1] * x.rank, padding))
     _, end = extreme_and_place(b, length, b.convert(at, torch.int64), [dim], True)
-    has_it = b.compare(keys, _along(b, _at_place(b, ordered, b.convert(end, count), dim), dim, x.shape), "EQ")
+    has_it = b.compare(keys, along_rows(b, at_place(b, ordered, b.convert(end, count), dim), dim, x.shape), "EQ")
     place = b.reduce(b.select(has_it, at, b.like(at, 0)), [dim], "maximum", 0)
-    return b.reshape(_at_place(b, x, place, dim), b.out[0].shape), b.reshape(b.convert(place, torch.int64), b.out[1].shape)
+    return b.reshape(at_place(b, x, place, dim), b.out[0].shape), b.reshape(b.convert(place, torch.int64), b.out[1].shape)

@@ -7,7 +7,6 @@ from ..table import Unsupported, aten, lowers, overloads, prod, twice, wide
 from ..types import lowest, tensor_type
 from .bands import Bands, averaging, bands_of, multiply
 from .indexing import index_select
-from .reductions import extreme_and_place
 
 
 class _Pool:
@@ -267,9 +266,9 @@ def _adaptive_windows(b: Builder, x: Value, rank: int, out) -> tuple[Value, Valu
             x = index_select(b, x, lead + i, b.reshape(table, (o * longest,)))
         shape += [o, longest]
         tables.append(table)
-    place = b.full(shape, 0, torch.int64)
+    place = b.full(shape, 0, torch.int32 if prod(sizes) < 2**31 else torch.int64)
     for i, (n, table) in enumerate(zip(sizes, tables)):
-        here = b.broadcast_in_dim(table, shape, [lead + 2 * i, lead + 2 * i + 1])
+        here = b.broadcast_in_dim(b.convert(table, place.dtype), shape, [lead + 2 * i, lead + 2 * i + 1])
         place = b.add(b.multiply(place, b.like(place, n)), here)
     return b.reshape(x, shape), place
 
@@ -281,10 +280,14 @@ def _adaptive_max(rank: int):
         if prod(b.out[0].shape) == 0:
             return b.full(b.out[0].shape, 0, x.dtype), b.full(b.out[0].shape, 0, torch.int64)
         windows, place = _adaptive_windows(b, x, rank, out)
+        over, nowhere = [lead + 2 * i + 1 for i in range(rank)], torch.iinfo(place.dtype).max
+        value = b.reduce(windows, over, "maximum", lowest(x.dtype))
+        each = b.broadcast_in_dim(value, windows.shape, [*range(lead), *(lead + 2 * i for i in range(rank))])
+        first = b.reduce(b.select(b.compare(windows, each, "EQ"), place, b.like(place, nowhere)), over, "minimum", nowhere)
         if x.dtype.is_floating_point:
-            place = b.select(b.compare(windows, windows, "NE"), b.op("negate", place), place)
-        value, place = extreme_and_place(b, windows, place, [lead + 2 * i + 1 for i in range(rank)], True)
-        return value, b.op("abs", place)
+            last_nan = b.reduce(b.select(b.compare(windows, windows, "NE"), place, b.like(place, -1)), over, "maximum", -1)
+            first = b.select(b.compare(last_nan, b.like(last_nan, 0), "GE"), last_nan, first)
+        return value, b.convert(first, torch.int64)
 
     return lower
 
