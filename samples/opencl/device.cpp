@@ -215,7 +215,7 @@ class OpenClDevice final : public backend::Device {
     TENON_TRY(state());
     std::vector<MemoryAddress> buffers(call.operands.begin(), call.operands.end());
     buffers.insert(buffers.end(), call.results.begin(), call.results.end());
-    if (call.plan.starts_with("clblast ")) return multiply(queues_[number], call.plan, buffers);
+    if (call.plan.starts_with("clblast ")) return multiply(number, call.plan, buffers);
     TENON_ASSIGN(const ModuleHandle module,
                  own_.get(std::string(call.plan), [&] { return load(call.plan, {}); }));
     return launch(number, {module, 0, buffers, {}, call.label, call.stop});
@@ -317,8 +317,13 @@ class OpenClDevice final : public backend::Device {
     return {};
   }
 
-  Status multiply(Queue& queue, std::string_view plan, std::span<const MemoryAddress> arrays) {
+  /// CLBlast gives the event of its last kernel alone: a marker before the first has the start.
+  Status multiply(uint32_t number, std::string_view plan, std::span<const MemoryAddress> arrays) {
     const auto at = [&](size_t i) { return ClArray{buffer_of(arrays[i])(), offset_of(arrays[i])}; };
+    TENON_TRY(enqueue(number, "clEnqueueMarkerWithWaitList", [](auto& queue, cl::Event* start) {
+      return queue.enqueueMarkerWithWaitList(nullptr, start);
+    }));
+    Queue& queue = queues_[number];
     cl::Event done;
     TENON_TRY(clblast_call(plan, at(0), at(1), at(2), queue.commands(), &done()));
     queue.batch->work.push_back(std::move(done));
