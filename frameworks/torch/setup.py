@@ -9,7 +9,7 @@ TORCH = pathlib.Path(torch.__file__).parent
 
 setup(ext_modules=[Extension(
     "tenon_torch._device",
-    sources=["src/device.cpp"],
+    sources=["src/device.cpp", "src/plans.cpp"],
     include_dirs=[str(TORCH / "include"), str(TORCH / "include/torch/csrc/api/include")],
     library_dirs=[str(TORCH / "lib")],
     libraries=["torch", "torch_cpu", "torch_python", "c10"],

@@ -1,7 +1,8 @@
 // frameworks/torch/: the Python package `tenon-torch`, PyTorch on Tenon's devices.
 // frameworks/torch/src/: its extension module, the device for PyTorch's C++ side.
 //
-// Memory, guard, hooks, views, autocast; the ops are in Python (tenon_torch/device/eager.py).
+// This file: memory, guard, hooks, views, autocast. An op's program is made in Python
+// (tenon_torch/device/eager.py), and run again from here (plans.cpp).
 //
 // A storage of the device holds no memory of its own: it holds a Python object, the tenon.Array
 // that was last written as the storage's whole contents (tenon_torch/device/storage.py). Its data
@@ -27,18 +28,13 @@
 #include <atomic>
 #include <memory>
 
+#include "device.h"
+
 namespace tenon::torch_device {
 namespace {
 
-constexpr auto kType = c10::DeviceType::PrivateUse1;
-
 std::atomic<int> device_count{1};
 thread_local c10::DeviceIndex current_device = 0;
-
-/// A storage's context points to it.
-struct Contents {
-  PyObject* array = nullptr;  ///< Null: nothing was written yet.
-};
 
 void drop(PyObject* object) {
   if (object == nullptr || Py_IsInitialized() == 0) return;
@@ -143,8 +139,7 @@ at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride,
                          std::optional<at::ScalarType> type, std::optional<at::Layout> /*layout*/,
                          std::optional<at::Device> device, std::optional<bool> /*pinned*/) {
   const c10::OptionalDeviceGuard guard(device);
-  return at::detail::empty_strided_generic(size, stride, &allocator(), kKeys,
-                                           type_or_default(type));
+  return new_tensor(size, stride, type_or_default(type));
 }
 
 at::Tensor view(const at::Tensor& tensor, c10::SymIntArrayRef size) {
@@ -189,13 +184,6 @@ const at::Tensor& resize(const at::Tensor& tensor, c10::SymIntArrayRef size,
   return tensor;
 }
 
-Contents& contents_of(const at::Tensor& tensor) {
-  TORCH_CHECK(tensor.device().type() == kType, "tenon: a tensor of ", tensor.device().str());
-  void* const context = tensor.storage().data_ptr().get_context();
-  TORCH_CHECK(context != nullptr, "tenon: a tensor without memory");
-  return *static_cast<Contents*>(context);
-}
-
 pybind11::object array_of(const at::Tensor& tensor) {
   PyObject* const array = contents_of(tensor).array;
   return array == nullptr ? pybind11::object(pybind11::none())
@@ -203,11 +191,32 @@ pybind11::object array_of(const at::Tensor& tensor) {
 }
 
 void set_array(const at::Tensor& tensor, pybind11::object array) {
-  PyObject* const before = std::exchange(contents_of(tensor).array, array.release().ptr());
-  Py_XDECREF(before);
+  Dims shape;
+  for (const pybind11::handle dim : pybind11::tuple(array.attr("shape"))) {
+    shape.push_back(dim.cast<int64_t>());
+  }
+  contents_of(tensor).hold(std::move(array), tensor.scalar_type(), std::move(shape));
 }
 
 }  // namespace
+
+void Contents::hold(pybind11::object next, at::ScalarType next_type, Dims next_shape) {
+  type = next_type;
+  shape = std::move(next_shape);
+  PyObject* const before = std::exchange(array, next.release().ptr());
+  Py_XDECREF(before);  // Last: it may run Python.
+}
+
+Contents& contents_of(const at::Tensor& tensor) {
+  TORCH_CHECK(tensor.device().type() == kType, "tenon: a tensor of ", tensor.device().str());
+  void* const context = tensor.storage().data_ptr().get_context();
+  TORCH_CHECK(context != nullptr, "tenon: a tensor without memory");
+  return *static_cast<Contents*>(context);
+}
+
+at::Tensor new_tensor(at::IntArrayRef size, at::IntArrayRef stride, at::ScalarType type) {
+  return at::detail::empty_strided_generic(size, stride, &allocator(), kKeys, type);
+}
 
 C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard);
 
@@ -254,6 +263,7 @@ PYBIND11_MODULE(_device, module) {
         at::RegisterPrivateUse1HooksInterface(new Hooks());  // PyTorch keeps it for good.
       },
       "Registers the device with PyTorch, once.");
+  bind_plans(module);
   module.def("array_of", &array_of, "The array that a tensor's storage holds, or None.");
   module.def("set_array", &set_array, "Replaces it.");
   module.def("current_device", [] { return static_cast<int>(current_device); });

@@ -48,6 +48,18 @@ def test_averages_have_the_precision_of_their_type(compiled, size):
     torch.testing.assert_close(compiled(lambda x: F.adaptive_avg_pool1d(x, size))(x), F.adaptive_avg_pool1d(x, size), rtol=1e-14, atol=1e-15)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_numbers_beside_short_floats(dtype, compiled):
+    """A number has the digits of f32 there, and a range that the type lacks: the exact result is rounded once. Eager mode multiplies so too, but
+    adds the rounded number."""
+    x, y = torch.randn(2, 1000).to(dtype)
+    for function in (lambda x, y: x * 0.1, lambda x, y: x / 3.3, lambda x, y: x + 1e-3, lambda x, y: 1.7 - x,
+                     lambda x, y: torch.add(x, y, alpha=0.3), lambda x, y: torch.rsub(x, y, alpha=0.7)):
+        wrong = compiled(function)(x, y) != function(x.double(), y.double()).to(dtype)
+        assert wrong.sum() < 5  # By way of f32.
+    assert torch.equal(compiled(lambda x: (x * 1e-3) * 1e5)(x), (x * 1e-3) * 1e5)
+
+
 def test_left_to_pytorch():
     """What has no lowering runs in PyTorch, between two programs, and is counted by name."""
 

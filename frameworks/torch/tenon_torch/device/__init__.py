@@ -11,6 +11,7 @@ A package for one device gives it a name of its own (`naming`).
 """
 
 import contextlib
+import functools
 import sys
 import types
 import warnings
@@ -55,7 +56,7 @@ _aten = torch.library.Library("aten", "IMPL")
 _everything = torch.library.Library("_", "IMPL")
 
 
-def _later(name: str, *given):
+def later(name: str, *given):
     """A kernel of `eager`, which is imported when it is first called: it takes a second."""
 
     def kernel(*arguments, **words):
@@ -73,17 +74,27 @@ def _later(name: str, *given):
     return kernel
 
 
+@functools.cache
+def taken_ops() -> frozenset[str]:
+    """Ops that are run as they are, where PyTorch would make them of others."""
+    from .. import _device
+
+    return frozenset(_device.take_ops())
+
+
 def _register_kernels() -> None:
-    for name in ("_copy_from", "_copy_from_and_resize", "_local_scalar_dense", "equal"):
-        _aten.impl(name, _later(name.removeprefix("_")), "PrivateUse1")
+    for name in ("_copy_from_and_resize", "_local_scalar_dense", "equal"):
+        _aten.impl(name, later(name.removeprefix("_")), "PrivateUse1")
     for name in ("_copy_from", "_copy_from_and_resize"):  # They resolve lazy bits themselves: to resolve one is a copy.
         for key in ("Conjugate", "Negative"):
             _aten.impl(name, torch.library.fallthrough_kernel, key)
-    # PyTorch has kernels of these for every device, which refuse those that it does not know.
-    for name in ("convolution_overrideable", "convolution_backward_overrideable", "conj_physical_", "mode", "mode.values"):
+    # All others are plans.cpp's, which hands them on by a key that no tensor has. PyTorch has kernels of these for every device.
+    for name in ("convolution_overrideable", "convolution_backward_overrideable", "conj_physical_", "mode", "mode.values",
+                 *taken_ops()):
         base, _, overload = name.partition(".")
-        _aten.impl(name, _later("dispatch", getattr(getattr(torch.ops.aten, base), overload or "default")), "PrivateUse1")
-    _everything.fallback(_later("dispatch"), "PrivateUse1")
+        _aten.impl(name, later("first_call", getattr(getattr(torch.ops.aten, base), overload or "default")), "PrivateUse2")
+    _aten.impl("_copy_from", later("first_copy"), "PrivateUse2")
+    _everything.fallback(later("first_call"), "PrivateUse2")
 
 
 def _module(native, name: str) -> types.ModuleType:

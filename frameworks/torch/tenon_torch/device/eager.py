@@ -20,12 +20,13 @@ from torch.fx import _symbolic_trace
 from torch.fx.experimental import proxy_tensor
 from torch.utils import _pytree as pytree
 
+from .. import _device
 from ..counting import counters, lock
 from ..decompositions import decompositions
 from ..lowering import Result, Spec, dense, lower
 from ..table import Unsupported, aten
 from ..types import is_ours
-from . import storage
+from . import later, storage, taken_ops
 
 MOST_PROGRAMS = int(os.environ.get("TENON_TORCH_EAGER_PROGRAMS", "4096"))
 _INSTEAD = {aten.convolution_overrideable.default: lambda *a: aten.convolution.default(*a)}
@@ -216,8 +217,17 @@ def _hashable(value):
     return (type(value), value)
 
 
+def first_call(op, *arguments, **words):
+    """The kernel of every op that has no other for the device, where plans.cpp has no plan for the call. It is left one."""
+    return _dispatch(op, arguments, words, _device.open_call())
+
+
 def dispatch(op, *arguments, **words):
-    """The kernel of every op that has no other for the device."""
+    """Runs an op, also of a view that PyTorch would resolve."""
+    return _dispatch(op, arguments, words, None)
+
+
+def _dispatch(op, arguments, words, call):
     if _without_out(op) is not None:
         return _run_without_out(op, arguments, words)
     function = _INSTEAD.get(op, op)
@@ -241,7 +251,12 @@ def dispatch(op, *arguments, **words):
         kept = _compiled(key, op, function, flat, structure)
     if isinstance(kept, Unsupported):
         return _on_cpu(op, kept, arguments, words)
-    return _run(kept, tensors, generator)
+    # Of the tensors as they are before an op resizes one.
+    plan = _plan(kept, op._schema.returns, tensors, call[1]) if call is not None else None
+    results = _run(kept, tensors, generator)
+    if plan is not None:
+        _device.keep_plan(call[0], plan)
+    return results
 
 
 # Tracing sets switches of the whole process.
@@ -287,9 +302,30 @@ def _fake(tensor: torch.Tensor) -> torch.Tensor:
     return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="cpu")
 
 
+def _refuse_other_devices(op, flat) -> None:
+    """PyTorch's own kernels of these ops check it. A number as a tensor, and indices, may be on the CPU."""
+    if op.name().removeprefix("aten::") not in taken_ops() or op is aten.index.Tensor:
+        return
+    devices = {str(each.device) for each in flat if isinstance(each, torch.Tensor) and (is_ours(each) or each.dim() > 0)}
+    if len(devices) > 1:
+        raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {' and '.join(sorted(devices))}!")
+
+
+def _raise_as_on_the_cpu(op, flat, structure) -> None:
+    """PyTorch's own error for such arguments, which says it better than one of tracing."""
+    filled = [torch.zeros_like(_fake(each)) if isinstance(each, torch.Tensor) else None if isinstance(each, torch.Generator) else
+              torch.device("cpu") if isinstance(each, torch.device) else each for each in flat]
+    arguments, words = pytree.tree_unflatten(filled, structure)
+    op(*arguments, **words)
+
+
 def _compile(op, function, flat, structure) -> _Kept:
     if op.is_view:
         return _view(op, flat, structure)
+    for each in flat:
+        if isinstance(each, torch.Tensor):
+            storage.refuse_type(each.dtype)
+    _refuse_other_devices(op, flat)
     places = [i for i, each in enumerate(flat) if isinstance(each, torch.Tensor)]
     schema = op._schema
     # Which tensors the op changes: its arguments by position and by name.
@@ -328,6 +364,7 @@ def _compile(op, function, flat, structure) -> _Kept:
             module = _make_fx(functionalize(traced, remove="mutations_and_views"), fakes)
     except (RuntimeError, NotImplementedError, TypeError, AssertionError, AttributeError, ValueError, SyntaxError) as error:
         if isinstance(error, (ValueError, IndexError)) or "must" in str(error) or "expected" in str(error).lower() and not isinstance(error, NotImplementedError):
+            _raise_as_on_the_cpu(op, flat, structure)
             raise
         raise Unsupported(f"cannot be traced: {type(error).__name__}: {str(error).splitlines()[0][:120] if str(error) else ''}") from None
     module.graph.eliminate_dead_code()
@@ -431,6 +468,86 @@ def _run(kept: _Kept, tensors: list[torch.Tensor], generator: torch.Generator | 
     return pytree.tree_unflatten(outputs, kept.structure)
 
 
+# --- plans, which run an op again without Python (src/plans.cpp)
+
+
+def _places_of_items(tensors, items) -> list[int | None] | None:
+    """The item of the call that each tensor is; None for one that was made of a number, which the call's key has."""
+    places: list[int | None] = []
+    found = 0
+    for tensor in tensors:
+        is_item = found < len(items) and (items[found] is tensor or isinstance(items[found], float))
+        places.append(found if is_item else None)
+        found += is_item
+    return places if found == len(items) else None
+
+
+def _layout(tensor: torch.Tensor, order) -> tuple:
+    spec = storage.spec_of(tensor)._replace(offset=0)
+    bytes = math.prod(spec.shape) * spec.dtype.itemsize
+    return order, storage.ordered(spec, order), is_ours(tensor) and storage.fills(spec, order, bytes), bytes
+
+
+class _NoPlan(Exception):
+    """A call needs more than a plan says."""
+
+
+def _plan(kept: _Kept, returns, tensors, items) -> "_device.Plan | None":
+    places = _places_of_items(tensors, items)
+    if kept.has_seed or places is None:
+        return None
+
+    def tensor(number, order):
+        place = places[number]
+        if place is None:
+            return "constant", storage.from_host(_argument(tensors[number], order))
+        return ("number", place) if isinstance(items[place], float) else ("tensor", place, _layout(tensors[number], order))
+
+    def source(spec: Spec, result: Result):
+        if result.place is not None:
+            return "result", result.place
+        if result.view is not None or not is_ours(tensors[result.argument]):
+            raise _NoPlan
+        return tensor(result.argument, storage.memory_order(spec))
+
+    def output(kind, *rest):
+        if kind == "fresh":
+            spec, result = rest
+            shape = storage.ordered(spec, storage.memory_order(spec))
+            return "new", spec.shape, spec.stride, spec.dtype, shape, source(spec, result)
+        if kind == "tensor" and places[rest[0]] is not None:
+            return "item", places[rest[0]]
+        if kind == "value" and rest[0] is None:
+            return ("none",)
+        raise _NoPlan
+
+    def written(number, spec, result):
+        if not is_ours(tensors[number]) or tuple(tensors[number].shape) != spec.shape:
+            raise _NoPlan
+        return places[number], _layout(tensors[number], storage.memory_order(spec)), source(spec, result)
+
+    outputs = kept.outputs if returns else []
+    is_list = len(returns) == 1 and isinstance(returns[0].type, torch.ListType) and isinstance(returns[0].type.getElementType(), torch.TensorType)
+    if not is_list and (len(outputs) != len(returns) or not all(isinstance(each.type, torch.TensorType) for each in returns)):
+        return None
+    try:
+        return _device.Plan(None if kept.executable is None else kept.executable._native.run,  # Without a frame of Python.
+                            [tensor(each.place, each.permutation) for each in kept.arguments] + [("constant", each) for each in kept.constants],
+                            [output(*each) for each in outputs], [written(*each) for each in kept.written])
+    except _NoPlan:
+        return None
+
+
+def number(value: float):
+    """A number as an argument of a program."""
+    return storage.from_host(torch.tensor(value, dtype=torch.float64, device="cpu"))
+
+
+write, reader, writer = storage.write, storage.reader, storage.writer
+_device.start_plans(later("_argument"), later("write"), later("reader"), later("writer"), later("number"), counters,
+                    [op.name() for op in _NUMBERS], MOST_PROGRAMS)
+
+
 # --- the CPU
 
 
@@ -489,13 +606,28 @@ def copy_from(source: torch.Tensor, target: torch.Tensor, non_blocking=False) ->
         storage.write(target, storage.from_host(value), order)
     elif target.device.type == "cpu":
         target.copy_(storage.to_host(storage.read(source)))
-    elif source.dtype == target.dtype and source.shape == target.shape:
-        order = storage.order_of(target)
-        storage.write(target, storage.read(source, order), order)
     else:
         order = storage.order_of(target)
-        value = dispatch(aten._to_copy.default, source, dtype=target.dtype) if source.dtype != target.dtype else source
-        storage.write(target, storage.read(value.expand(target.shape), order), order)
+        array = storage.read(source.expand(target.shape), order)
+        if source.dtype != target.dtype:
+            array = storage.converter(array.shape, source.dtype, target.dtype).run([array])[0]
+        storage.write(target, array, order)
+    return target
+
+
+def first_copy(source: torch.Tensor, target: torch.Tensor, non_blocking=False) -> torch.Tensor:
+    """The kernel of copies for which plans.cpp has no plan. One within the device is left one."""
+    call = _device.open_call()
+    copy_from(source, target, non_blocking)
+    if call is not None and is_ours(source) and is_ours(target) and source.shape == target.shape and not (target.is_conj() or target.is_neg()):
+        order = storage.order_of(target)
+        given, written = ("tensor", 0, _layout(source, order)), _layout(target, order)
+        if source.dtype == target.dtype:
+            plan = _device.Plan(None, [], [("item", 1)], [(1, written, given)])
+        else:
+            run = storage.converter(written[1], source.dtype, target.dtype)._native.run
+            plan = _device.Plan(run, [given], [("item", 1)], [(1, written, ("result", 0))])
+        _device.keep_plan(call[0], plan)
     return target
 
 

@@ -45,11 +45,11 @@ def dtype_of(array: tenon.Array) -> torch.dtype:
     return _BY_NAME[array.dtype.name]
 
 
-def _ordered(spec: Spec, order) -> tuple[int, ...]:
+def ordered(spec: Spec, order) -> tuple[int, ...]:
     return tuple(spec.shape[d] for d in order) if order else spec.shape
 
 
-def _fills(spec: Spec, order, bytes: int) -> bool:
+def fills(spec: Spec, order, bytes: int) -> bool:
     """Whether a tensor is its storage's whole contents, in the order of its memory."""
     if spec.offset or math.prod(spec.shape) * spec.dtype.itemsize != bytes:
         return False
@@ -115,7 +115,7 @@ def _reader(held: tuple, spec: Spec, order, bytes: int) -> tenon.Executable:
 
 @functools.lru_cache(4096)
 def _writer(held: tuple, spec: Spec, order, bytes: int) -> tenon.Executable:
-    x, y = Value("%x", held[1], held[0]), Value("%y", _ordered(spec, order), spec.dtype)
+    x, y = Value("%x", held[1], held[0]), Value("%y", ordered(spec, order), spec.dtype)
 
     def body(b: Builder) -> Value:
         flat = _flat(b, x, spec.dtype, bytes // spec.dtype.itemsize)
@@ -123,6 +123,15 @@ def _writer(held: tuple, spec: Spec, order, bytes: int) -> tenon.Executable:
         return shapes.as_strided_scatter(b, flat, value, spec.shape, spec.stride, spec.offset)
 
     return _program(body, [x, y])
+
+
+@functools.lru_cache(4096)
+def converter(shape: tuple[int, ...], dtype: torch.dtype, other: torch.dtype) -> tenon.Executable:
+    """An array in another type, as `tensor.to`."""
+    refuse_type(dtype)
+    refuse_type(other)
+    x = Value("%x", shape, dtype)
+    return _program(lambda b: b.convert(x, other), [x])
 
 
 @functools.lru_cache(1024)
@@ -135,13 +144,25 @@ def read(tensor: torch.Tensor, order=None) -> tenon.Array:
     if tensor.is_conj() or tensor.is_neg():
         tensor = _resolved(tensor)
     spec, bytes = spec_of(tensor), tensor.untyped_storage().nbytes()
-    array, wanted = _device.array_of(tensor), _ordered(spec, order)
+    array, wanted = _device.array_of(tensor), ordered(spec, order)
     if array is None or math.prod(spec.shape) == 0:
         return _zeros(wanted, spec.dtype)
     held = (dtype_of(array), array.shape)
-    if held == (spec.dtype, wanted) and _fills(spec, order, bytes):
+    if held == (spec.dtype, wanted) and fills(spec, order, bytes):
         return array
     return _reader(held, spec, order, bytes).run([array])[0]
+
+
+def reader(tensor: torch.Tensor, order):
+    """What `read` runs for another tensor of the same layout: a function of [what the storage holds]."""
+    array = _device.array_of(tensor)
+    return _reader((dtype_of(array), array.shape), spec_of(tensor), order, tensor.untyped_storage().nbytes())._native.run
+
+
+def writer(tensor: torch.Tensor, order):
+    """What `write` runs for another tensor of the same layout: a function of [what the storage holds, the new elements]."""
+    array = _device.array_of(tensor)
+    return _writer((dtype_of(array), array.shape), spec_of(tensor), order, tensor.untyped_storage().nbytes())._native.run
 
 
 def _resolved(tensor: torch.Tensor) -> torch.Tensor:
@@ -158,7 +179,7 @@ def write(tensor: torch.Tensor, array: tenon.Array, order=None) -> None:
     spec, bytes = spec_of(tensor), tensor.untyped_storage().nbytes()
     if math.prod(spec.shape) == 0:
         return
-    if not _fills(spec, order, bytes):
+    if not fills(spec, order, bytes):
         before = _device.array_of(tensor)
         if before is None:
             before = _zeros((bytes // spec.dtype.itemsize,), spec.dtype)
@@ -173,14 +194,18 @@ def made(spec: Spec, array: tenon.Array) -> torch.Tensor:
     return tensor
 
 
+def refuse_type(dtype: torch.dtype) -> None:
+    if dtype not in NAMES:
+        raise Unsupported(f"{DEVICE} has no tensors of {dtype}")
+
+
 def order_of(tensor: torch.Tensor):
     return memory_order(spec_of(tensor))
 
 
 def from_host(tensor: torch.Tensor) -> tenon.Array:
     """A copy of a tensor of the CPU, row-major."""
-    if tensor.dtype not in NAMES:
-        raise Unsupported(f"{DEVICE} has no tensors of {tensor.dtype}")
+    refuse_type(tensor.dtype)
     return client().array(tensor.detach().contiguous())
 
 

@@ -24,16 +24,26 @@ def _binary(name: str):
 
 
 for _packet, _name in (
-    (aten.mul, "multiply"), (aten.maximum, "maximum"), (aten.minimum, "minimum"), (aten.bitwise_and, "and"), (aten.bitwise_or, "or"),
+    (aten.maximum, "maximum"), (aten.minimum, "minimum"), (aten.bitwise_and, "and"), (aten.bitwise_or, "or"),
     (aten.bitwise_xor, "xor"), (aten.bitwise_left_shift, "shift_left"), (aten.__lshift__, "shift_left"), (aten.atan2, "atan2"),
     (aten.fmod, "remainder"), (aten.__and__, "and"), (aten.__or__, "or"), (aten.__xor__, "xor"),
 ):
     lowers(*overloads(_packet, "Tensor", "Scalar", "default", "Tensor_Scalar", "Scalar_Tensor"))(_binary(_name))
 
 
+def _beside(b: Builder, *given) -> torch.dtype:
+    """The type to compute in: a number beside short floats has the digits and the range of f32."""
+    return wide(b.out.dtype) if any(is_number(each) for each in given) else b.out.dtype
+
+
+@lowers(*overloads(aten.mul, "Tensor", "Scalar"))
+def multiply(b: Builder, x, y) -> Value:
+    return b.convert(b.multiply(*_operands(b, x, y, _beside(b, x, y))), b.out.dtype)
+
+
 @lowers(aten.div.Tensor, aten.div.Scalar, aten.true_divide.Tensor, *overloads(prims.div, "default"))
 def true_divide(b: Builder, x, y) -> Value:
-    return b.divide(*_operands(b, x, y))
+    return b.convert(b.divide(*_operands(b, x, y, _beside(b, x, y))), b.out.dtype)
 
 
 def _scaled(b: Builder, x: Value, alpha) -> Value:
@@ -42,8 +52,8 @@ def _scaled(b: Builder, x: Value, alpha) -> Value:
 
 def _sum_of(name: str):
     def lower(b: Builder, x, y, alpha=1) -> Value:
-        x, y = _operands(b, x, y)
-        return b.op(name, x, _scaled(b, y, alpha))
+        x, y = _operands(b, x, y, _beside(b, x, y) if alpha == 1 else wide(b.out.dtype))
+        return b.convert(b.op(name, x, _scaled(b, y, alpha)), b.out.dtype)
 
     return lower
 
@@ -54,8 +64,8 @@ lowers(aten.sub.Tensor, aten.sub.Scalar)(_sum_of("subtract"))
 
 @lowers(aten.rsub.Tensor, aten.rsub.Scalar)
 def reversed_subtract(b: Builder, x, y, alpha=1) -> Value:
-    x, y = _operands(b, x, y)
-    return b.subtract(y, _scaled(b, x, alpha))
+    x, y = _operands(b, x, y, _beside(b, x, y) if alpha == 1 else wide(b.out.dtype))
+    return b.convert(b.subtract(y, _scaled(b, x, alpha)), b.out.dtype)
 
 
 @lowers(aten.bitwise_right_shift.Tensor, *overloads(aten.bitwise_right_shift, "Tensor_Scalar", "Scalar_Tensor"),

@@ -1,0 +1,266 @@
+// What a call of an op does once its program is there.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "device.h"
+#include "request.h"
+
+namespace tenon::torch_device {
+
+namespace py = pybind11;
+
+/// Functions of eager.py and storage.py.
+struct Python {
+  py::object read;      ///< (tensor, order) -> array
+  py::object write;     ///< (tensor, array, order)
+  py::object reader;    ///< (tensor, order) -> (arrays) -> arrays, or None where `read` does
+  py::object writer;    ///< The same for `write`; arrays are the storage's and the new elements.
+  py::object number;    ///< (float) -> array
+  py::object counters;  ///< Counts calls of programs.
+  std::unordered_set<std::string> lifting;  ///< Ops whose numbers are arguments of the program.
+
+  /// A number as an array, kept by its bits.
+  py::object array_of(double value) const {
+    const auto bits = std::bit_cast<uint64_t>(value);
+    if (const auto found = numbers.find(bits); found != numbers.end()) return found->second;
+    py::object made = number(value);
+    if (numbers.size() >= kMostNumbers) numbers.clear();
+    numbers.insert_or_assign(bits, made);
+    return made;
+  }
+  static constexpr size_t kMostNumbers = 1024;
+  mutable std::unordered_map<uint64_t, py::object> numbers = {};
+};
+
+Dims dims_of(py::handle stated) {
+  const auto dims = stated.cast<std::vector<int64_t>>();
+  return {dims.begin(), dims.end()};
+}
+
+/// Programs for tensors that are parts of what their storages hold, by where they lie. Each takes
+/// the storage's array.
+class ViewPrograms {
+ public:
+  /// Made by `make`, if need be; None where there is no such program.
+  py::object get(const py::object& make, const at::Tensor& tensor, const py::object& order) {
+    const Contents& contents = contents_of(tensor);
+    const auto is_it = [&](const Kept& each) {
+      return each.type == contents.type && each.offset == tensor.storage_offset() &&
+             each.bytes == tensor.storage().nbytes() && each.shape == contents.shape;
+    };
+    if (const auto found = std::ranges::find_if(kept_, is_it); found != kept_.end()) {
+      return found->run;
+    }
+    Kept next{contents.type, contents.shape, tensor.storage_offset(), tensor.storage().nbytes(),
+              make(tensor, order)};
+    if (next.run.is_none()) return next.run;
+    if (kept_.size() >= kMost) kept_.clear();
+    kept_.push_back(next);
+    return next.run;
+  }
+
+ private:
+  static constexpr size_t kMost = 8;
+  struct Kept {
+    at::ScalarType type;
+    Dims shape;
+    int64_t offset;
+    size_t bytes;
+    py::object run;
+  };
+  std::vector<Kept> kept_;
+};
+
+/// A tensor as an array in the order of its memory; without an order row-major.
+struct Layout {
+  py::object order;
+  Dims shape;          ///< The array's.
+  bool fills = false;  ///< The strides leave no gap in this order.
+  size_t bytes = 0;
+  mutable ViewPrograms views;
+
+  /// From (order, shape, fills, bytes).
+  static Layout of(const py::tuple& stated) {
+    return {stated[0], dims_of(stated[1]), stated[2].cast<bool>(), stated[3].cast<size_t>(), {}};
+  }
+
+  /// Whether the tensor is all that its storage holds.
+  bool is_whole(const at::Tensor& tensor) const {
+    return fills && bytes > 0 && tensor.storage_offset() == 0 &&
+           tensor.storage().nbytes() == bytes && !tensor.is_conj() && !tensor.is_neg();
+  }
+};
+
+/// An array that a program takes, or that an op hands on.
+struct Source {
+  enum class Kind : uint8_t { kTensor, kNumber, kConstant, kResult };
+  Kind kind = Kind::kConstant;
+  size_t number = 0;  ///< Of the item, or of the program's result.
+  Layout layout;      ///< Of a tensor.
+  py::object constant;
+
+  /// From ("tensor", number, layout), ("number", number), ("constant", array), ("result", number).
+  static Source of(const py::tuple& stated) {
+    const auto kind = stated[0].cast<std::string>();
+    if (kind == "constant") return {Kind::kConstant, 0, {}, stated[1]};
+    const auto number = stated[1].cast<size_t>();
+    if (kind == "tensor") return {Kind::kTensor, number, Layout::of(stated[2]), {}};
+    return {kind == "number" ? Kind::kNumber : Kind::kResult, number, {}, {}};
+  }
+};
+
+/// A result of an op: a tensor that is made, one of its arguments, or none.
+struct Output {
+  enum class Kind : uint8_t { kNew, kItem, kNone };
+  Kind kind;
+  size_t number = 0;  ///< Of the item.
+  Dims shape, stride, held;
+  at::ScalarType type = at::ScalarType::Undefined;
+  Source source;
+
+  /// From ("new", shape, stride, type, shape of the array, source), ("item", number), ("none",).
+  static Output of(const py::tuple& stated) {
+    const auto kind = stated[0].cast<std::string>();
+    Output output{kind == "new" ? Kind::kNew : kind == "item" ? Kind::kItem : Kind::kNone};
+    if (output.kind == Kind::kItem) output.number = stated[1].cast<size_t>();
+    if (output.kind == Kind::kNew) {
+      output.shape = dims_of(stated[1]);
+      output.stride = dims_of(stated[2]);
+      output.type = stated[3].cast<at::ScalarType>();
+      output.held = dims_of(stated[4]);
+      output.source = Source::of(stated[5]);
+    }
+    return output;
+  }
+};
+
+/// A tensor that an op changes.
+struct Write {
+  size_t number;
+  Layout layout;
+  Source source;
+
+  /// From (number, layout, source).
+  static Write of(const py::tuple& stated) {
+    return {stated[0].cast<size_t>(), Layout::of(stated[1]), Source::of(stated[2])};
+  }
+};
+
+/// An op's program, and what becomes of its arguments and results: all that a call needs.
+class Plan {
+ public:
+  Plan(py::object run, const py::list& arguments, const py::list& outputs, const py::list& writes)
+      : run_(std::move(run)) {
+    for (const py::handle each : arguments) {
+      arguments_.push_back(Source::of(py::cast<py::tuple>(each)));
+    }
+    for (const py::handle each : outputs) outputs_.push_back(Output::of(py::cast<py::tuple>(each)));
+    for (const py::handle each : writes) writes_.push_back(Write::of(py::cast<py::tuple>(each)));
+  }
+
+  /// Runs it; gives the op's results.
+  std::vector<at::Tensor> call(const Python& python, const Request& request) const {
+    py::list returned;
+    if (!run_.is_none()) {
+      py::list given(arguments_.size());
+      for (size_t i = 0; i < arguments_.size(); ++i) {
+        given[i] = array(python, request, arguments_[i], returned);
+      }
+      returned = run_(given);
+      python.counters.attr("calls") = python.counters.attr("calls").cast<int64_t>() + 1;
+    }
+    // All are read before any is written.
+    std::vector<py::object> arrays;
+    arrays.reserve(writes_.size());
+    for (const Write& each : writes_) {
+      arrays.push_back(array(python, request, each.source, returned));
+    }
+    std::vector<at::Tensor> results;
+    results.reserve(outputs_.size());
+    for (const Output& each : outputs_) results.push_back(result(python, request, each, returned));
+    for (size_t i = 0; i < writes_.size(); ++i) {
+      write(python, request.tensor(writes_[i].number), writes_[i].layout, std::move(arrays[i]));
+    }
+    return results;
+  }
+
+ private:
+  static py::object array(const Python& python, const Request& request, const Source& source,
+                          const py::list& returned) {
+    switch (source.kind) {
+      case Source::Kind::kConstant:
+        return source.constant;
+      case Source::Kind::kResult:
+        return returned[source.number];
+      case Source::Kind::kNumber:
+        return python.array_of(std::get<double>(request.item(source.number)));
+      case Source::Kind::kTensor:
+        break;
+    }
+    return read(python, request.tensor(source.number), source.layout);
+  }
+
+  /// Whether a program can take the storage's array in place of the tensor.
+  static bool has_array(const at::Tensor& tensor) {
+    return tensor.device().type() == kType && contents_of(tensor).array != nullptr &&
+           tensor.numel() > 0 && !tensor.is_conj() && !tensor.is_neg();
+  }
+
+  static py::object read(const Python& python, const at::Tensor& tensor, const Layout& layout) {
+    if (!has_array(tensor)) return python.read(tensor, layout.order);
+    const Contents& contents = contents_of(tensor);
+    const auto held = py::reinterpret_borrow<py::object>(contents.array);
+    if (layout.is_whole(tensor) && contents.type == tensor.scalar_type() &&
+        contents.shape == layout.shape) {
+      return held;
+    }
+    const py::object run = layout.views.get(python.reader, tensor, layout.order);
+    if (run.is_none()) return python.read(tensor, layout.order);
+    py::object made = py::list(run(py::make_tuple(held)))[0];
+    // The whole in the shape in which it is read, for the next time.
+    if (layout.is_whole(tensor) && contents.type == tensor.scalar_type()) {
+      contents_of(tensor).hold(made, contents.type, layout.shape);
+    }
+    return made;
+  }
+
+  static at::Tensor result(const Python& python, const Request& request, const Output& output,
+                           const py::list& returned) {
+    if (output.kind == Output::Kind::kNone) return {};
+    if (output.kind == Output::Kind::kItem) return request.tensor(output.number);
+    const at::Tensor tensor = new_tensor(output.shape, output.stride, output.type);
+    contents_of(tensor).hold(array(python, request, output.source, returned), output.type,
+                             output.held);
+    return tensor;
+  }
+
+  static void write(const Python& python, const at::Tensor& tensor, const Layout& layout,
+                    py::object array) {
+    if (layout.is_whole(tensor)) {
+      return contents_of(tensor).hold(std::move(array), tensor.scalar_type(), layout.shape);
+    }
+    const py::object run = has_array(tensor) ? layout.views.get(python.writer, tensor, layout.order)
+                                             : py::object(py::none());
+    if (run.is_none()) {
+      python.write(tensor, std::move(array), layout.order);
+      return;
+    }
+    const auto held = py::reinterpret_borrow<py::object>(contents_of(tensor).array);
+    const py::object next = py::list(run(py::make_tuple(held, array)))[0];
+    contents_of(tensor).hold(next, tensor.scalar_type(), dims_of(next.attr("shape")));
+  }
+
+  py::object run_;  ///< (arrays) -> arrays, or None where no program is needed.
+  std::vector<Source> arguments_;
+  std::vector<Output> outputs_;
+  std::vector<Write> writes_;
+};
+
+}  // namespace tenon::torch_device

@@ -1,0 +1,190 @@
+// The kernel of every op that has no other: what ran before with tensors of the same shapes runs as
+// the program that was kept then, without Python's interpreter.
+//
+// The first time, and where a program alone does not do, the call goes on to the kernel in Python
+// (tenon_torch/device/eager.py), which is registered for the key PrivateUse2, since no tensor has
+// that: it makes the op's program, and leaves a Plan for the calls to come.
+//
+// Thread-safety: all of this is touched with Python's lock.
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+#include <torch/csrc/Exceptions.h>
+#include <torch/library.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "plan.h"
+#include "request.h"
+
+namespace tenon::torch_device {
+namespace {
+
+using torch::jit::Stack;
+
+/// Plans by calls.
+class Plans {
+ public:
+  /// Never destroyed: the interpreter may be gone.
+  static Plans& only() {
+    static auto* const plans = new Plans();
+    return *plans;
+  }
+
+  void start(Python python, size_t most) {
+    python_ = std::make_unique<Python>(std::move(python));
+    most_ = most;
+    lifting_.clear();
+  }
+
+  void call(const c10::OperatorHandle& op, Stack& stack) {
+    const auto& schema = op.schema();
+    const size_t count = schema.arguments().size();
+    Request request(op, torch::jit::last(stack, count), lifts(op));
+    const auto found = request.is_keyed() ? plans_.find(request.key()) : plans_.end();
+    if (found == plans_.end()) return make(op, request, stack);
+    const std::shared_ptr<const Plan> plan = found->second;  // What it calls may drop it.
+    ++calls_;
+    std::vector<at::Tensor> results = plan->call(*python_, request);
+    torch::jit::drop(stack, count);
+    if (schema.returns().size() == 1 &&
+        schema.returns()[0].type()->kind() == c10::TypeKind::ListType) {
+      stack.emplace_back(c10::List<at::Tensor>(c10::ArrayRef<at::Tensor>(results)));
+    } else {
+      for (at::Tensor& each : results) stack.emplace_back(std::move(each));
+    }
+  }
+
+  /// The call that this thread hands to eager.py, once; null if no plan could be found for it.
+  static Request* take_open() { return std::exchange(open_, nullptr); }
+
+  int64_t calls() const { return calls_; }
+
+  void keep(const std::string& key, std::shared_ptr<const Plan> plan) {
+    if (plans_.size() >= most_) plans_.clear();  // eager.py keeps the programs.
+    plans_.insert_or_assign(key, std::move(plan));
+  }
+
+ private:
+  bool lifts(const c10::OperatorHandle& op) {
+    const auto [found, is_new] = lifting_.try_emplace(&op.schema(), false);
+    if (is_new && python_ != nullptr) {
+      found->second = python_->lifting.contains(c10::toString(op.operator_name()));
+    }
+    return found->second;
+  }
+
+  static void make(const c10::OperatorHandle& op, Request& request, Stack& stack) {
+    struct Opened {
+      explicit Opened(Request* request) : outer(std::exchange(open_, request)) {}
+      ~Opened() { open_ = outer; }
+      Request* outer;
+    } const opened(request.is_keyed() ? &request : nullptr);
+    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::PrivateUse2), &stack);
+  }
+
+  std::unique_ptr<const Python> python_;
+  size_t most_ = 0;
+  int64_t calls_ = 0;
+  static thread_local Request* open_;
+  std::unordered_map<const c10::FunctionSchema*, bool> lifting_;
+  std::unordered_map<std::string, std::shared_ptr<const Plan>> plans_;
+};
+
+thread_local Request* Plans::open_ = nullptr;
+
+void call(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, Stack* stack) {
+  const py::gil_scoped_acquire locked;
+  try {
+    Plans::only().call(op, *stack);
+  } catch (py::error_already_set& error) {  // The thread of autograd hands it on.
+    error.restore();
+    python_error kept;
+    kept.persist();
+    throw std::move(kept);
+  }
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&call>());
+}
+// PyTorch has kernels of these for every device, which refuse those that it does not know.
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  for (const char* const name :
+       {"_copy_from", "convolution_overrideable", "convolution_backward_overrideable",
+        "conj_physical_", "mode", "mode.values"}) {
+    library.impl(name, torch::CppFunction::makeFromBoxedFunction<&call>());
+  }
+}
+
+/// Whether PyTorch makes an op of others for devices that have no kernel of it: of its form with
+/// `out`, two calls for one and an empty tensor that is not needed, or of ops that are slower.
+bool is_made_of_others(const c10::OperatorHandle& op) {
+  using Key = c10::DispatchKey;
+  const std::string& name = op.operator_name().name;
+  return op.operator_name().getNamespace() == "aten" && !name.ends_with("_copy") &&
+         !op.hasKernelForDispatchKey(Key::PrivateUse1) &&
+         (op.hasKernelForDispatchKey(Key::CompositeExplicitAutogradNonFunctional) ||
+          (op.hasKernelForDispatchKey(Key::CompositeExplicitAutograd) &&
+           op.hasKernelForDispatchKey(Key::CPU) &&
+           !op.operator_name().overload_name.ends_with("out")));
+}
+
+/// Registers the kernel for such ops. Gives their names.
+std::vector<std::string> take_ops() {
+  static auto* const library = new torch::Library(
+      torch::Library::IMPL, "aten", c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
+  auto& dispatcher = c10::Dispatcher::singleton();
+  std::vector<std::string> names;
+  for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+    const auto op = dispatcher.findSchema(name);
+    if (!op || !is_made_of_others(*op)) continue;
+    names.push_back(c10::toString(name).substr(std::string_view("aten::").size()));
+    library->impl(names.back().c_str(), torch::CppFunction::makeFromBoxedFunction<&call>());
+  }
+  return names;
+}
+
+void bind_plans(py::module_& module) {
+  module.def("take_ops", &take_ops, "Takes ops that PyTorch would make of others; their names.");
+  py::class_<Plan, std::shared_ptr<Plan>>(
+      module, "Plan", "An op's program, and what becomes of its arguments and results.")
+      .def(py::init<py::object, py::list, py::list, py::list>());
+  module.def(
+      "start_plans",
+      [](py::object read, py::object write, py::object reader, py::object writer, py::object number,
+         py::object counters, const std::vector<std::string>& lifting, size_t most) {
+        Python python{std::move(read),
+                      std::move(write),
+                      std::move(reader),
+                      std::move(writer),
+                      std::move(number),
+                      std::move(counters),
+                      {lifting.begin(), lifting.end()}};
+        Plans::only().start(std::move(python), most);
+      },
+      "Says which functions plans call, ops whose numbers are arguments, how many are kept.");
+  module.def(
+      "open_call",
+      []() -> std::optional<std::pair<py::bytes, py::list>> {
+        Request* const request = Plans::take_open();
+        if (request == nullptr) return std::nullopt;
+        return std::pair(py::bytes(request->key()), request->items());
+      },
+      "The key and the items of the call that waits for a plan, once; or None.");
+  module.def(
+      "keep_plan",
+      [](const std::string& key, std::shared_ptr<Plan> plan) {
+        Plans::only().keep(key, std::move(plan));
+      },
+      "Keeps a plan for calls of this key.");
+  module.def("planned_calls", [] { return Plans::only().calls(); }, "How many calls had a plan.");
+}
+
+}  // namespace tenon::torch_device
