@@ -2,6 +2,9 @@
 #include "frameworks/pjrt/entries/buffers.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
 #include <span>
 
 #include "frameworks/pjrt/entries/table.h"
@@ -63,6 +66,34 @@ bool needs_normal_form(const runtime::HostArray& array) {
   return std::ranges::any_of(bytes, [](std::byte byte) { return byte > std::byte{1}; });
 }
 
+// A copy of a small array, in memory of the host that the device reads as it lies. To copy it takes
+// less time than to have the device do so, or to tell the caller, on another thread, that its own
+// memory is used no more. Null: the array is long or has gaps, or the device reads no memory of the
+// host.
+Result<runtime::BufferPtr> small_copy(const std::shared_ptr<runtime::Device>& device,
+                                      runtime::MemoryKind kind, const runtime::HostArray& array) {
+  constexpr size_t kMostBytes = 4096;
+  constexpr size_t kAlignment = 64;
+  const auto bytes = static_cast<size_t>(array.shape.byte_size());
+  if (bytes == 0 || bytes > kMostBytes ||
+      (array.byte_strides && *array.byte_strides != row_major_byte_strides(array.shape))) {
+    return nullptr;
+  }
+  const std::shared_ptr<void> copy(
+      std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment),
+      std::free);
+  if (copy == nullptr) return nullptr;
+  std::memcpy(copy.get(), array.data, bytes);
+  runtime::Promise gone;
+  gone.event().on_ready([copy](const Status&) {});
+  TENON_ASSIGN(runtime::BufferStorage storage,
+               runtime::import(device, kind, {static_cast<const std::byte*>(copy.get()), bytes},
+                               std::move(gone)));
+  if (storage.empty()) return nullptr;
+  return std::make_shared<runtime::Buffer>(device, kind, array.shape, std::move(storage),
+                                           runtime::Event::ready());
+}
+
 Status from_host(PJRT_Client_BufferFromHostBuffer_Args& args) {
   const ProfiledWork work;
   TENON_ASSIGN(PJRT_Memory* const memory, memory_of(args.client, args.memory, args.device));
@@ -86,8 +117,11 @@ Status from_host(PJRT_Client_BufferFromHostBuffer_Args& args) {
     array.lifetime = runtime::HostLifetime::kDuringCall;
   }
   TENON_ASSIGN(const auto device, unwrap(memory).device->live());
-  TENON_ASSIGN(runtime::FromHost made,
-               runtime::buffer_from_host(device, unwrap(memory).kind, array));
+  runtime::FromHost made = {nullptr, runtime::Event::ready()};
+  TENON_ASSIGN(made.buffer, small_copy(device, unwrap(memory).kind, array));
+  if (made.buffer == nullptr) {
+    TENON_ASSIGN(made, runtime::buffer_from_host(device, unwrap(memory).kind, array));
+  }
   work.until(made.buffer->defined(), *unwrap(memory).device, ProfileRow::kTransfers,
              "host to device", array.shape.byte_size());
   auto done = std::make_unique<PJRT_Event>(PJRT_Event{made.host_done});

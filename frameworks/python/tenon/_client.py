@@ -142,7 +142,8 @@ class Client:
 
         Args:
             device: the place of the device in `devices`.
-            copy: False reads the memory in place where the device can: it must not change then while the array lives.
+            copy: False reads the memory in place where the device can (of 4 KiB and less it copies): it must not change then while
+                the array lives.
         """
         return self._native.put(object, device, not copy)
 

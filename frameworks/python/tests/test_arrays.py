@@ -83,13 +83,13 @@ def test_a_view_outlives_its_array(client):
 
 
 def test_memory_of_the_host_in_place(client):
-    x = np.arange(64, dtype=np.float32)
+    x = np.arange(4096, dtype=np.float32)  # Of less than a page a copy is made.
     array = tenon.array(x, copy=False)
     assert np.shares_memory(np.asarray(array), x) == is_visible(client)
     # It is held as long as the device needs it, and no longer.
     held = weakref.ref(x)
     del x
-    np.testing.assert_array_equal(array, np.arange(64, dtype=np.float32))
+    np.testing.assert_array_equal(array, np.arange(4096, dtype=np.float32))
     array = None
     for _ in range(1000):
         tenon.array(1.0)

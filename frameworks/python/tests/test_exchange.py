@@ -75,7 +75,7 @@ def test_results_of_types(name, stablehlo):
 
 
 def test_memory_in_place_is_held_as_long_as_it_is_needed(client):
-    x = np.arange(64, dtype=np.float32)
+    x = np.arange(4096, dtype=np.float32)  # Of less than a page a copy is made.
     given = Plain(x)
     array = tenon.array(given, copy=False)
     assert calls["to_managed"] == 1 and calls["to_tensor"] == 0

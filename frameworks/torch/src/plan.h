@@ -20,8 +20,8 @@ namespace py = pybind11;
 struct Python {
   py::object read;      ///< (tensor, order) -> array
   py::object write;     ///< (tensor, array, order)
-  py::object reader;    ///< (tensor, order) -> (arrays) -> arrays, or None where `read` does
-  py::object writer;    ///< The same for `write`; arrays are the storage's and the new elements.
+  py::object reader;    ///< (tensor, order) -> what `read` runs: (what the storage holds) -> arrays
+  py::object writer;    ///< The same of `write`: (what the storage holds, new elements) -> arrays
   py::object number;    ///< (float) -> array
   py::object counters;  ///< Counts calls of programs.
   std::unordered_set<std::string> lifting;  ///< Ops whose numbers are arguments of the program.
@@ -39,7 +39,7 @@ struct Python {
   mutable std::unordered_map<uint64_t, py::object> numbers = {};
 };
 
-Dims dims_of(py::handle stated) {
+inline Dims dims_of(py::handle stated) {
   const auto dims = stated.cast<std::vector<int64_t>>();
   return {dims.begin(), dims.end()};
 }
@@ -48,7 +48,7 @@ Dims dims_of(py::handle stated) {
 /// the storage's array.
 class ViewPrograms {
  public:
-  /// Made by `make`, if need be; None where there is no such program.
+  /// Made by `make`, if need be.
   py::object get(const py::object& make, const at::Tensor& tensor, const py::object& order) {
     const Contents& contents = contents_of(tensor);
     const auto is_it = [&](const Kept& each) {
@@ -60,7 +60,6 @@ class ViewPrograms {
     }
     Kept next{contents.type, contents.shape, tensor.storage_offset(), tensor.storage().nbytes(),
               make(tensor, order)};
-    if (next.run.is_none()) return next.run;
     if (kept_.size() >= kMost) kept_.clear();
     kept_.push_back(next);
     return next.run;
@@ -79,22 +78,40 @@ class ViewPrograms {
 };
 
 /// A tensor as an array in the order of its memory; without an order row-major.
-struct Layout {
+class Layout {
+ public:
   py::object order;
   Dims shape;          ///< The array's.
+  Dims stride;         ///< The tensor's.
   bool fills = false;  ///< The strides leave no gap in this order.
   size_t bytes = 0;
   mutable ViewPrograms views;
 
-  /// From (order, shape, fills, bytes).
+  /// From (order, shape, stride, fills, bytes).
   static Layout of(const py::tuple& stated) {
-    return {stated[0], dims_of(stated[1]), stated[2].cast<bool>(), stated[3].cast<size_t>(), {}};
+    return {stated[0],
+            dims_of(stated[1]),
+            dims_of(stated[2]),
+            stated[3].cast<bool>(),
+            stated[4].cast<size_t>(),
+            {}};
   }
 
-  /// Whether the tensor is all that its storage holds.
+  /// Whether the tensor lies as stated, and a program can take its storage's array.
+  bool has_array(const at::Tensor& tensor) const {
+    return is_as_stated(tensor) && contents_of(tensor).array != nullptr;
+  }
+
+  /// Whether the tensor lies as stated, and is all that its storage holds.
   bool is_whole(const at::Tensor& tensor) const {
-    return fills && bytes > 0 && tensor.storage_offset() == 0 &&
-           tensor.storage().nbytes() == bytes && !tensor.is_conj() && !tensor.is_neg();
+    return fills && is_as_stated(tensor) && tensor.storage_offset() == 0 &&
+           tensor.storage().nbytes() == bytes;
+  }
+
+ private:
+  bool is_as_stated(const at::Tensor& tensor) const {
+    return tensor.device().type() == kType && bytes > 0 && stride == tensor.strides() &&
+           !tensor.is_conj() && !tensor.is_neg();
   }
 };
 
@@ -166,12 +183,12 @@ class Plan {
   }
 
   /// Runs it; gives the op's results.
-  std::vector<at::Tensor> call(const Python& python, const Request& request) const {
+  std::vector<at::Tensor> call(const Python& python, const Items& items) const {
     py::list returned;
     if (!run_.is_none()) {
       py::list given(arguments_.size());
       for (size_t i = 0; i < arguments_.size(); ++i) {
-        given[i] = array(python, request, arguments_[i], returned);
+        given[i] = array(python, items, arguments_[i], returned);
       }
       returned = run_(given);
       python.counters.attr("calls") = python.counters.attr("calls").cast<int64_t>() + 1;
@@ -180,19 +197,19 @@ class Plan {
     std::vector<py::object> arrays;
     arrays.reserve(writes_.size());
     for (const Write& each : writes_) {
-      arrays.push_back(array(python, request, each.source, returned));
+      arrays.push_back(array(python, items, each.source, returned));
     }
     std::vector<at::Tensor> results;
     results.reserve(outputs_.size());
-    for (const Output& each : outputs_) results.push_back(result(python, request, each, returned));
+    for (const Output& each : outputs_) results.push_back(result(python, items, each, returned));
     for (size_t i = 0; i < writes_.size(); ++i) {
-      write(python, request.tensor(writes_[i].number), writes_[i].layout, std::move(arrays[i]));
+      write(python, tensor_of(items, writes_[i].number), writes_[i].layout, std::move(arrays[i]));
     }
     return results;
   }
 
  private:
-  static py::object array(const Python& python, const Request& request, const Source& source,
+  static py::object array(const Python& python, const Items& items, const Source& source,
                           const py::list& returned) {
     switch (source.kind) {
       case Source::Kind::kConstant:
@@ -200,21 +217,15 @@ class Plan {
       case Source::Kind::kResult:
         return returned[source.number];
       case Source::Kind::kNumber:
-        return python.array_of(std::get<double>(request.item(source.number)));
+        return python.array_of(std::get<double>(items[source.number]));
       case Source::Kind::kTensor:
         break;
     }
-    return read(python, request.tensor(source.number), source.layout);
-  }
-
-  /// Whether a program can take the storage's array in place of the tensor.
-  static bool has_array(const at::Tensor& tensor) {
-    return tensor.device().type() == kType && contents_of(tensor).array != nullptr &&
-           tensor.numel() > 0 && !tensor.is_conj() && !tensor.is_neg();
+    return read(python, tensor_of(items, source.number), source.layout);
   }
 
   static py::object read(const Python& python, const at::Tensor& tensor, const Layout& layout) {
-    if (!has_array(tensor)) return python.read(tensor, layout.order);
+    if (!layout.has_array(tensor)) return python.read(tensor, layout.order);
     const Contents& contents = contents_of(tensor);
     const auto held = py::reinterpret_borrow<py::object>(contents.array);
     if (layout.is_whole(tensor) && contents.type == tensor.scalar_type() &&
@@ -222,21 +233,22 @@ class Plan {
       return held;
     }
     const py::object run = layout.views.get(python.reader, tensor, layout.order);
-    if (run.is_none()) return python.read(tensor, layout.order);
     py::object made = py::list(run(py::make_tuple(held)))[0];
-    // The whole in the shape in which it is read, for the next time.
-    if (layout.is_whole(tensor) && contents.type == tensor.scalar_type()) {
+    // The whole in the shape in which it is read, for the next time; unless it was written
+    // meanwhile.
+    if (layout.is_whole(tensor) && contents.type == tensor.scalar_type() &&
+        contents.array == held.ptr()) {
       contents_of(tensor).hold(made, contents.type, layout.shape);
     }
     return made;
   }
 
-  static at::Tensor result(const Python& python, const Request& request, const Output& output,
+  static at::Tensor result(const Python& python, const Items& items, const Output& output,
                            const py::list& returned) {
     if (output.kind == Output::Kind::kNone) return {};
-    if (output.kind == Output::Kind::kItem) return request.tensor(output.number);
+    if (output.kind == Output::Kind::kItem) return tensor_of(items, output.number);
     const at::Tensor tensor = new_tensor(output.shape, output.stride, output.type);
-    contents_of(tensor).hold(array(python, request, output.source, returned), output.type,
+    contents_of(tensor).hold(array(python, items, output.source, returned), output.type,
                              output.held);
     return tensor;
   }
@@ -246,12 +258,11 @@ class Plan {
     if (layout.is_whole(tensor)) {
       return contents_of(tensor).hold(std::move(array), tensor.scalar_type(), layout.shape);
     }
-    const py::object run = has_array(tensor) ? layout.views.get(python.writer, tensor, layout.order)
-                                             : py::object(py::none());
-    if (run.is_none()) {
+    if (!layout.has_array(tensor)) {
       python.write(tensor, std::move(array), layout.order);
       return;
     }
+    const py::object run = layout.views.get(python.writer, tensor, layout.order);
     const auto held = py::reinterpret_borrow<py::object>(contents_of(tensor).array);
     const py::object next = py::list(run(py::make_tuple(held, array)))[0];
     contents_of(tensor).hold(next, tensor.scalar_type(), dims_of(next.attr("shape")));

@@ -49,7 +49,7 @@ class Plans {
     if (found == plans_.end()) return make(op, request, stack);
     const std::shared_ptr<const Plan> plan = found->second;  // What it calls may drop it.
     ++calls_;
-    std::vector<at::Tensor> results = plan->call(*python_, request);
+    std::vector<at::Tensor> results = plan->call(*python_, request.items());
     torch::jit::drop(stack, count);
     if (schema.returns().size() == 1 &&
         schema.returns()[0].type()->kind() == c10::TypeKind::ListType) {
@@ -63,6 +63,10 @@ class Plans {
   static Request* take_open() { return std::exchange(open_, nullptr); }
 
   int64_t calls() const { return calls_; }
+  const Python& python() const {
+    TORCH_CHECK(python_ != nullptr, "tenon: the device has not started");
+    return *python_;
+  }
 
   void keep(const std::string& key, std::shared_ptr<const Plan> plan) {
     if (plans_.size() >= most_) plans_.clear();  // eager.py keeps the programs.
@@ -129,11 +133,10 @@ bool is_made_of_others(const c10::OperatorHandle& op) {
   using Key = c10::DispatchKey;
   const std::string& name = op.operator_name().name;
   return op.operator_name().getNamespace() == "aten" && !name.ends_with("_copy") &&
-         !op.hasKernelForDispatchKey(Key::PrivateUse1) &&
+         !op.operator_name().overload_name.ends_with("out") &&
+         !op.hasKernelForDispatchKey(Key::PrivateUse1) && op.hasKernelForDispatchKey(Key::CPU) &&
          (op.hasKernelForDispatchKey(Key::CompositeExplicitAutogradNonFunctional) ||
-          (op.hasKernelForDispatchKey(Key::CompositeExplicitAutograd) &&
-           op.hasKernelForDispatchKey(Key::CPU) &&
-           !op.operator_name().overload_name.ends_with("out")));
+          op.hasKernelForDispatchKey(Key::CompositeExplicitAutograd));
 }
 
 /// Registers the kernel for such ops. Gives their names.
@@ -155,7 +158,13 @@ void bind_plans(py::module_& module) {
   module.def("take_ops", &take_ops, "Takes ops that PyTorch would make of others; their names.");
   py::class_<Plan, std::shared_ptr<Plan>>(
       module, "Plan", "An op's program, and what becomes of its arguments and results.")
-      .def(py::init<py::object, py::list, py::list, py::list>());
+      .def(py::init<py::object, py::list, py::list, py::list>())
+      .def(
+          "call",
+          [](const Plan& plan, const std::vector<at::Tensor>& tensors) {
+            return plan.call(Plans::only().python(), Items(tensors.begin(), tensors.end()));
+          },
+          "Runs it with tensors; their number is their place.");
   module.def(
       "start_plans",
       [](py::object read, py::object write, py::object reader, py::object writer, py::object number,
@@ -175,7 +184,7 @@ void bind_plans(py::module_& module) {
       []() -> std::optional<std::pair<py::bytes, py::list>> {
         Request* const request = Plans::take_open();
         if (request == nullptr) return std::nullopt;
-        return std::pair(py::bytes(request->key()), request->items());
+        return std::pair(py::bytes(request->key()), request->listed());
       },
       "The key and the items of the call that waits for a plan, once; or None.");
   module.def(

@@ -16,6 +16,11 @@ namespace tenon::torch_device {
 
 /// A tensor among the arguments of a call, or a number that counts as one.
 using Item = std::variant<at::Tensor, double>;
+using Items = c10::SmallVector<Item, 6>;
+
+inline const at::Tensor& tensor_of(const Items& items, size_t number) {
+  return std::get<at::Tensor>(items[number]);
+}
 
 /// A call of an op: its tensors, and what its program depends on, as bytes.
 ///
@@ -34,10 +39,9 @@ class Request {
 
   bool is_keyed() const { return is_keyed_; }
   const std::string& key() const { return key_; }
-  const Item& item(size_t number) const { return items_.at(number); }
-  const at::Tensor& tensor(size_t number) const { return std::get<at::Tensor>(items_.at(number)); }
+  const Items& items() const { return items_; }
 
-  pybind11::list items() const {
+  pybind11::list listed() const {
     pybind11::list all;
     for (const Item& each : items_) {
       if (const auto* const tensor = std::get_if<at::Tensor>(&each)) {
@@ -175,7 +179,7 @@ class Request {
   const c10::OperatorHandle& op_;
   bool lifts_;
   std::string key_;
-  c10::SmallVector<Item, 6> items_;
+  Items items_;
   bool is_keyed_;  // Last: reading fills the others.
 };
 

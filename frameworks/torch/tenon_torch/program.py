@@ -36,6 +36,10 @@ def _laid_out(tensor: torch.Tensor, spec: Spec) -> torch.Tensor:
     return torch.empty_strided(spec.shape, spec.stride, dtype=spec.dtype, device=tensor.device).copy_(tensor)
 
 
+def _seed() -> torch.Tensor:
+    return torch.empty(2, dtype=torch.int64, device="cpu").random_()
+
+
 class Program:
     """One program on a device, for tensors of the CPU."""
 
@@ -53,19 +57,49 @@ class Program:
             self._executable = client.compile(lowered.text, strict=options.strict, native_math=options.native_math)
             with lock:
                 counters.programs += 1
+        self._plan = self._planned() if self._on_device else None
+
+    def _planned(self):
+        """What a call does, for tensors of the device alone (src/plan.h)."""
+        lowered, device = self._lowered, storage()
+        numbers = {place: number for number, place in enumerate(i for i, spec in enumerate(self._specs) if spec is not None)}
+
+        def argument(each):
+            return "tensor", numbers[each.place], device.layout(self._specs[each.place], each.permutation, each.on_device)
+
+        def output(each):
+            if each.place is not None:
+                return device.new(each.made, ("result", each.place))
+            return ("none",) if each.argument is None else ("item", numbers[each.argument])
+
+        on_device = {each.place for each in lowered.arguments if each.on_device}
+        simple = all(each.made is not None if each.place is not None else each.view is None and each.number is None for each in lowered.results)
+        if self._executable is None or not simple or not all(place in on_device for place, _ in self._mutations):
+            return None
+        from . import _device
+        from .device import eager  # noqa: F401: it starts plans.
+
+        arguments = [argument(each) for each in lowered.arguments] + [("constant", each) for each in lowered.constants]
+        if lowered.has_seed:
+            arguments.append(("tensor", len(numbers), (None, (2,), (1,), False, 16)))
+        writes = [(numbers[place], device.layout(self._specs[place], None), ("result", result)) for place, result in self._mutations]
+        return _device.Plan(self._executable._native.run, arguments, [output(each) for each in lowered.results], writes)
 
     def __call__(self, arguments) -> list:
         """Runs it with the graph's arguments; returns the graph's results."""
         lowered = self._lowered
         if self._executable is None:
             return [self._result(each, arguments, ()) for each in lowered.results]
+        if self._plan is not None:
+            tensors = [each for each in arguments if isinstance(each, torch.Tensor)]
+            return self._plan.call(tensors + [_seed()] if lowered.has_seed else tensors)
         if self._plain:
             given = [arguments[each.place] for each in lowered.arguments]
         else:
             given = [self._argument(arguments[each.place], each) for each in lowered.arguments]
         given += lowered.constants
         if lowered.has_seed:
-            given.append(torch.empty(2, dtype=torch.int64, device="cpu").random_())
+            given.append(_seed())
         returned = self._executable.run(given) if self._on_device else self._executable.run(given, like=torch.Tensor)
         if self._mutations:
             self._change(arguments, returned)

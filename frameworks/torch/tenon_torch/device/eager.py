@@ -37,6 +37,15 @@ def _convolution_backward(gradient, x, weight, stride, padding, dilation, transp
                                              stride, padding, dilation, transposed, output_padding, groups, mask)
 
 
+def _power(x, exponent):
+    """Tracing makes integers of two truths, the op does not."""
+    if x.dtype == torch.bool and isinstance(exponent, bool):
+        return x.clone() if exponent else torch.ones_like(x)
+    return aten.pow.Tensor_Scalar(x, exponent)
+
+
+_INSTEAD[aten.pow.Tensor_Scalar] = _power
+_INSTEAD[aten.pow_.Scalar] = lambda x, exponent: x.copy_(_power(x, exponent))
 _INSTEAD[aten.convolution_backward_overrideable.default] = _convolution_backward
 
 
@@ -483,9 +492,7 @@ def _places_of_items(tensors, items) -> list[int | None] | None:
 
 
 def _layout(tensor: torch.Tensor, order) -> tuple:
-    spec = storage.spec_of(tensor)._replace(offset=0)
-    bytes = math.prod(spec.shape) * spec.dtype.itemsize
-    return order, storage.ordered(spec, order), is_ours(tensor) and storage.fills(spec, order, bytes), bytes
+    return storage.layout(storage.spec_of(tensor), order, is_ours(tensor))
 
 
 class _NoPlan(Exception):
@@ -513,8 +520,7 @@ def _plan(kept: _Kept, returns, tensors, items) -> "_device.Plan | None":
     def output(kind, *rest):
         if kind == "fresh":
             spec, result = rest
-            shape = storage.ordered(spec, storage.memory_order(spec))
-            return "new", spec.shape, spec.stride, spec.dtype, shape, source(spec, result)
+            return storage.new(spec, source(spec, result))
         if kind == "tensor" and places[rest[0]] is not None:
             return "item", places[rest[0]]
         if kind == "value" and rest[0] is None:

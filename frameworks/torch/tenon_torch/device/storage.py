@@ -153,6 +153,17 @@ def read(tensor: torch.Tensor, order=None) -> tenon.Array:
     return _reader(held, spec, order, bytes).run([array])[0]
 
 
+def layout(spec: Spec, order, on_device: bool = True) -> tuple:
+    """How a plan (src/plan.h) takes a tensor."""
+    bytes = math.prod(spec.shape) * spec.dtype.itemsize
+    return order, ordered(spec, order), spec.stride, on_device and fills(spec._replace(offset=0), order, bytes), bytes
+
+
+def new(spec: Spec, source: tuple) -> tuple:
+    """How a plan makes a tensor, as `made`."""
+    return "new", spec.shape, spec.stride, spec.dtype, ordered(spec, memory_order(spec)), source
+
+
 def reader(tensor: torch.Tensor, order):
     """What `read` runs for another tensor of the same layout: a function of [what the storage holds]."""
     array = _device.array_of(tensor)
