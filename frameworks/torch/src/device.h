@@ -20,7 +20,7 @@ struct Contents {
   void hold(pybind11::object next, at::ScalarType next_type, Dims next_shape);
 };
 
-/// Of a tensor of the device.
+/// Contents of the storage of a tensor of the device.
 Contents& contents_of(const at::Tensor& tensor);
 
 /// A new tensor of the current device, without contents.

@@ -1,4 +1,4 @@
-// What a call of an op does once its program is there.
+// Plans: programs of ops with all that a call of them does.
 #pragma once
 
 #include <algorithm>
@@ -10,20 +10,21 @@
 #include <vector>
 
 #include "device.h"
-#include "request.h"
+#include "op_call.h"
 
 namespace tenon::torch_device {
 
 namespace py = pybind11;
 
 /// Functions of eager.py and storage.py.
-struct Python {
-  py::object read;      ///< (tensor, order) -> array
-  py::object write;     ///< (tensor, array, order)
-  py::object reader;    ///< (tensor, order) -> what `read` runs: (what the storage holds) -> arrays
-  py::object writer;    ///< The same of `write`: (what the storage holds, new elements) -> arrays
-  py::object number;    ///< (float) -> array
-  py::object counters;  ///< Counts calls of programs.
+struct PythonFunctions {
+  py::object read;    ///< (tensor, order) -> array
+  py::object write;   ///< (tensor, array, order)
+  py::object reader;  ///< (tensor, order) -> what `read` runs: (what the storage holds) -> arrays
+  py::object
+      writer;  ///< (tensor, order) -> that of `write`: (what it holds, new elements) -> arrays
+  py::object number;                        ///< (float) -> array
+  py::object counters;                      ///< Counts calls of programs.
   std::unordered_set<std::string> lifting;  ///< Ops whose numbers are arguments of the program.
 
   /// A number as an array, kept by its bits.
@@ -51,15 +52,15 @@ class ViewPrograms {
   /// Made by `make`, if need be.
   py::object get(const py::object& make, const at::Tensor& tensor, const py::object& order) {
     const Contents& contents = contents_of(tensor);
-    const auto is_it = [&](const Kept& each) {
+    const auto is_it = [&](const KeptView& each) {
       return each.type == contents.type && each.offset == tensor.storage_offset() &&
              each.bytes == tensor.storage().nbytes() && each.shape == contents.shape;
     };
     if (const auto found = std::ranges::find_if(kept_, is_it); found != kept_.end()) {
       return found->run;
     }
-    Kept next{contents.type, contents.shape, tensor.storage_offset(), tensor.storage().nbytes(),
-              make(tensor, order)};
+    KeptView next{contents.type, contents.shape, tensor.storage_offset(), tensor.storage().nbytes(),
+                  make(tensor, order)};
     if (kept_.size() >= kMost) kept_.clear();
     kept_.push_back(next);
     return next.run;
@@ -67,14 +68,14 @@ class ViewPrograms {
 
  private:
   static constexpr size_t kMost = 8;
-  struct Kept {
+  struct KeptView {
     at::ScalarType type;
     Dims shape;
     int64_t offset;
     size_t bytes;
     py::object run;
   };
-  std::vector<Kept> kept_;
+  std::vector<KeptView> kept_;
 };
 
 /// A tensor as an array in the order of its memory; without an order row-major.
@@ -115,44 +116,48 @@ class Layout {
   }
 };
 
+enum class SourceKind : uint8_t { kTensor, kNumber, kConstant, kResult };
+
 /// An array that a program takes, or that an op hands on.
-struct Source {
-  enum class Kind : uint8_t { kTensor, kNumber, kConstant, kResult };
-  Kind kind = Kind::kConstant;
-  size_t number = 0;  ///< Of the item, or of the program's result.
-  Layout layout;      ///< Of a tensor.
+struct ArraySource {
+  SourceKind kind = SourceKind::kConstant;
+  size_t number = 0;  ///< The item's, or that of the program's result.
+  Layout layout;      ///< The tensor's.
   py::object constant;
 
   /// From ("tensor", number, layout), ("number", number), ("constant", array), ("result", number).
-  static Source of(const py::tuple& stated) {
+  static ArraySource of(const py::tuple& stated) {
     const auto kind = stated[0].cast<std::string>();
-    if (kind == "constant") return {Kind::kConstant, 0, {}, stated[1]};
+    if (kind == "constant") return {SourceKind::kConstant, 0, {}, stated[1]};
     const auto number = stated[1].cast<size_t>();
-    if (kind == "tensor") return {Kind::kTensor, number, Layout::of(stated[2]), {}};
-    return {kind == "number" ? Kind::kNumber : Kind::kResult, number, {}, {}};
+    if (kind == "tensor") return {SourceKind::kTensor, number, Layout::of(stated[2]), {}};
+    return {kind == "number" ? SourceKind::kNumber : SourceKind::kResult, number, {}, {}};
   }
 };
 
+enum class ResultKind : uint8_t { kNew, kItem, kNone };
+
 /// A result of an op: a tensor that is made, one of its arguments, or none.
-struct Output {
-  enum class Kind : uint8_t { kNew, kItem, kNone };
-  Kind kind;
-  size_t number = 0;  ///< Of the item.
+struct PlannedResult {
+  ResultKind kind;
+  size_t number = 0;  ///< The item's.
   Dims shape, stride, held;
   at::ScalarType type = at::ScalarType::Undefined;
-  Source source;
+  ArraySource source;
 
   /// From ("new", shape, stride, type, shape of the array, source), ("item", number), ("none",).
-  static Output of(const py::tuple& stated) {
+  static PlannedResult of(const py::tuple& stated) {
     const auto kind = stated[0].cast<std::string>();
-    Output output{kind == "new" ? Kind::kNew : kind == "item" ? Kind::kItem : Kind::kNone};
-    if (output.kind == Kind::kItem) output.number = stated[1].cast<size_t>();
-    if (output.kind == Kind::kNew) {
+    PlannedResult output{kind == "new"    ? ResultKind::kNew
+                         : kind == "item" ? ResultKind::kItem
+                                          : ResultKind::kNone};
+    if (output.kind == ResultKind::kItem) output.number = stated[1].cast<size_t>();
+    if (output.kind == ResultKind::kNew) {
       output.shape = dims_of(stated[1]);
       output.stride = dims_of(stated[2]);
       output.type = stated[3].cast<at::ScalarType>();
       output.held = dims_of(stated[4]);
-      output.source = Source::of(stated[5]);
+      output.source = ArraySource::of(stated[5]);
     }
     return output;
   }
@@ -162,11 +167,11 @@ struct Output {
 struct Write {
   size_t number;
   Layout layout;
-  Source source;
+  ArraySource source;
 
   /// From (number, layout, source).
   static Write of(const py::tuple& stated) {
-    return {stated[0].cast<size_t>(), Layout::of(stated[1]), Source::of(stated[2])};
+    return {stated[0].cast<size_t>(), Layout::of(stated[1]), ArraySource::of(stated[2])};
   }
 };
 
@@ -176,14 +181,15 @@ class Plan {
   Plan(py::object run, const py::list& arguments, const py::list& outputs, const py::list& writes)
       : run_(std::move(run)) {
     for (const py::handle each : arguments) {
-      arguments_.push_back(Source::of(py::cast<py::tuple>(each)));
+      arguments_.push_back(ArraySource::of(py::cast<py::tuple>(each)));
     }
-    for (const py::handle each : outputs) outputs_.push_back(Output::of(py::cast<py::tuple>(each)));
+    for (const py::handle each : outputs)
+      outputs_.push_back(PlannedResult::of(py::cast<py::tuple>(each)));
     for (const py::handle each : writes) writes_.push_back(Write::of(py::cast<py::tuple>(each)));
   }
 
   /// Runs it; gives the op's results.
-  std::vector<at::Tensor> call(const Python& python, const Items& items) const {
+  std::vector<at::Tensor> call(const PythonFunctions& python, const Items& items) const {
     py::list returned;
     if (!run_.is_none()) {
       py::list given(arguments_.size());
@@ -201,7 +207,8 @@ class Plan {
     }
     std::vector<at::Tensor> results;
     results.reserve(outputs_.size());
-    for (const Output& each : outputs_) results.push_back(result(python, items, each, returned));
+    for (const PlannedResult& each : outputs_)
+      results.push_back(result(python, items, each, returned));
     for (size_t i = 0; i < writes_.size(); ++i) {
       write(python, tensor_of(items, writes_[i].number), writes_[i].layout, std::move(arrays[i]));
     }
@@ -209,22 +216,23 @@ class Plan {
   }
 
  private:
-  static py::object array(const Python& python, const Items& items, const Source& source,
-                          const py::list& returned) {
+  static py::object array(const PythonFunctions& python, const Items& items,
+                          const ArraySource& source, const py::list& returned) {
     switch (source.kind) {
-      case Source::Kind::kConstant:
+      case SourceKind::kConstant:
         return source.constant;
-      case Source::Kind::kResult:
+      case SourceKind::kResult:
         return returned[source.number];
-      case Source::Kind::kNumber:
+      case SourceKind::kNumber:
         return python.array_of(std::get<double>(items[source.number]));
-      case Source::Kind::kTensor:
+      case SourceKind::kTensor:
         break;
     }
     return read(python, tensor_of(items, source.number), source.layout);
   }
 
-  static py::object read(const Python& python, const at::Tensor& tensor, const Layout& layout) {
+  static py::object read(const PythonFunctions& python, const at::Tensor& tensor,
+                         const Layout& layout) {
     if (!layout.has_array(tensor)) return python.read(tensor, layout.order);
     const Contents& contents = contents_of(tensor);
     const auto held = py::reinterpret_borrow<py::object>(contents.array);
@@ -243,17 +251,17 @@ class Plan {
     return made;
   }
 
-  static at::Tensor result(const Python& python, const Items& items, const Output& output,
-                           const py::list& returned) {
-    if (output.kind == Output::Kind::kNone) return {};
-    if (output.kind == Output::Kind::kItem) return tensor_of(items, output.number);
+  static at::Tensor result(const PythonFunctions& python, const Items& items,
+                           const PlannedResult& output, const py::list& returned) {
+    if (output.kind == ResultKind::kNone) return {};
+    if (output.kind == ResultKind::kItem) return tensor_of(items, output.number);
     const at::Tensor tensor = new_tensor(output.shape, output.stride, output.type);
     contents_of(tensor).hold(array(python, items, output.source, returned), output.type,
                              output.held);
     return tensor;
   }
 
-  static void write(const Python& python, const at::Tensor& tensor, const Layout& layout,
+  static void write(const PythonFunctions& python, const at::Tensor& tensor, const Layout& layout,
                     py::object array) {
     if (layout.is_whole(tensor)) {
       return contents_of(tensor).hold(std::move(array), tensor.scalar_type(), layout.shape);
@@ -269,8 +277,8 @@ class Plan {
   }
 
   py::object run_;  ///< (arrays) -> arrays, or None where no program is needed.
-  std::vector<Source> arguments_;
-  std::vector<Output> outputs_;
+  std::vector<ArraySource> arguments_;
+  std::vector<PlannedResult> outputs_;
   std::vector<Write> writes_;
 };
 

@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "op_call.h"
 #include "plan.h"
-#include "request.h"
 
 namespace tenon::torch_device {
 namespace {
@@ -35,8 +35,8 @@ class Plans {
     return *plans;
   }
 
-  void start(Python python, size_t most) {
-    python_ = std::make_unique<Python>(std::move(python));
+  void start(PythonFunctions python, size_t most) {
+    python_ = std::make_unique<PythonFunctions>(std::move(python));
     most_ = most;
     lifting_.clear();
   }
@@ -44,12 +44,12 @@ class Plans {
   void call(const c10::OperatorHandle& op, Stack& stack) {
     const auto& schema = op.schema();
     const size_t count = schema.arguments().size();
-    Request request(op, torch::jit::last(stack, count), lifts(op));
-    const auto found = request.is_keyed() ? plans_.find(request.key()) : plans_.end();
-    if (found == plans_.end()) return make(op, request, stack);
+    OpCall op_call(op, torch::jit::last(stack, count), lifts(op));
+    const auto found = op_call.is_keyed() ? plans_.find(op_call.key()) : plans_.end();
+    if (found == plans_.end()) return make(op, op_call, stack);
     const std::shared_ptr<const Plan> plan = found->second;  // What it calls may drop it.
     ++calls_;
-    std::vector<at::Tensor> results = plan->call(*python_, request.items());
+    std::vector<at::Tensor> results = plan->call(*python_, op_call.items());
     torch::jit::drop(stack, count);
     if (schema.returns().size() == 1 &&
         schema.returns()[0].type()->kind() == c10::TypeKind::ListType) {
@@ -60,10 +60,10 @@ class Plans {
   }
 
   /// The call that this thread hands to eager.py, once; null if no plan could be found for it.
-  static Request* take_open() { return std::exchange(open_, nullptr); }
+  static OpCall* take_open() { return std::exchange(open_, nullptr); }
 
   int64_t calls() const { return calls_; }
-  const Python& python() const {
+  const PythonFunctions& python() const {
     TORCH_CHECK(python_ != nullptr, "tenon: the device has not started");
     return *python_;
   }
@@ -82,24 +82,24 @@ class Plans {
     return found->second;
   }
 
-  static void make(const c10::OperatorHandle& op, Request& request, Stack& stack) {
+  static void make(const c10::OperatorHandle& op, OpCall& op_call, Stack& stack) {
     struct Opened {
-      explicit Opened(Request* request) : outer(std::exchange(open_, request)) {}
+      explicit Opened(OpCall* op_call) : outer(std::exchange(open_, op_call)) {}
       ~Opened() { open_ = outer; }
-      Request* outer;
-    } const opened(request.is_keyed() ? &request : nullptr);
+      OpCall* outer;
+    } const opened(op_call.is_keyed() ? &op_call : nullptr);
     op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::PrivateUse2), &stack);
   }
 
-  std::unique_ptr<const Python> python_;
+  std::unique_ptr<const PythonFunctions> python_;
   size_t most_ = 0;
   int64_t calls_ = 0;
-  static thread_local Request* open_;
+  static thread_local OpCall* open_;
   std::unordered_map<const c10::FunctionSchema*, bool> lifting_;
   std::unordered_map<std::string, std::shared_ptr<const Plan>> plans_;
 };
 
-thread_local Request* Plans::open_ = nullptr;
+thread_local OpCall* Plans::open_ = nullptr;
 
 void call(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, Stack* stack) {
   const py::gil_scoped_acquire locked;
@@ -169,22 +169,22 @@ void bind_plans(py::module_& module) {
       "start_plans",
       [](py::object read, py::object write, py::object reader, py::object writer, py::object number,
          py::object counters, const std::vector<std::string>& lifting, size_t most) {
-        Python python{std::move(read),
-                      std::move(write),
-                      std::move(reader),
-                      std::move(writer),
-                      std::move(number),
-                      std::move(counters),
-                      {lifting.begin(), lifting.end()}};
+        PythonFunctions python{std::move(read),
+                               std::move(write),
+                               std::move(reader),
+                               std::move(writer),
+                               std::move(number),
+                               std::move(counters),
+                               {lifting.begin(), lifting.end()}};
         Plans::only().start(std::move(python), most);
       },
       "Says which functions plans call, ops whose numbers are arguments, how many are kept.");
   module.def(
       "open_call",
       []() -> std::optional<std::pair<py::bytes, py::list>> {
-        Request* const request = Plans::take_open();
-        if (request == nullptr) return std::nullopt;
-        return std::pair(py::bytes(request->key()), request->listed());
+        OpCall* const op_call = Plans::take_open();
+        if (op_call == nullptr) return std::nullopt;
+        return std::pair(py::bytes(op_call->key()), op_call->listed());
       },
       "The key and the items of the call that waits for a plan, once; or None.");
   module.def(

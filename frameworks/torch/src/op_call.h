@@ -27,9 +27,9 @@ inline const at::Tensor& tensor_of(const Items& items, size_t number) {
 /// Numbers of arithmetic ops are no part of the bytes, since they are arguments of the program: the
 /// ops that eager.py names (`lifts`), if all their tensors are of floats, and the numbers within
 /// their range. A default that PyTorch's call from Python leaves out is left out here too.
-class Request {
+class OpCall {
  public:
-  Request(const c10::OperatorHandle& op, at::ArrayRef<c10::IValue> arguments, bool lifts)
+  OpCall(const c10::OperatorHandle& op, at::ArrayRef<c10::IValue> arguments, bool lifts)
       : op_(op), lifts_(lifts), is_keyed_(read(arguments)) {
     if (lifts_ && !(is_keyed_ && has_floats_alone())) {
       lifts_ = false;
