@@ -7,6 +7,7 @@ All tests run on the device cpu; on every other device a part of them, another o
 FAIL and SKIP lines. With --full also on the device cpu with the oldest JAX that the package takes, and with the newest one that the
 newest Python here installs."""
 
+import os
 import pathlib
 import shutil
 import subprocess
@@ -15,6 +16,18 @@ import sys
 from on_devices import ROOT, has_environment, pytest
 
 JAX = ROOT / "frameworks/jax"
+MOST_BYTES = 40_000_000  # Of the wheel, which the environment of the tests has installed.
+
+
+def test_wheel(build: pathlib.Path) -> None:
+    folder = build / "jax_wheel"
+    done = subprocess.run([JAX / "make-wheel", folder], env=dict(os.environ, BUILD_DIR=str(build), PYTHON=str(JAX / ".venv/bin/python")), text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    wheels = list(folder.glob("tenon_jax-*-py3-none-*.whl"))
+    size = wheels[0].stat().st_size if wheels else 0
+    good = done.returncode == 0 and len(wheels) == 1 and 0 < size <= MOST_BYTES
+    print(f"{'PASS' if good else 'FAIL'} the wheel: {size} bytes{'' if good else ': ' + done.stdout[-500:]}")
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def test_version(build: pathlib.Path, python: str, jax: str) -> None:
@@ -44,6 +57,7 @@ def main() -> int:
         return status
     others = {"interp": "interp", "template": "template", f"{build}/backends/libtenon_template.so:0": "template as a plug-in",
               "gpu-sim": "gpu-sim", "reference": "reference"}
+    test_wheel(build)
     pytest(JAX, "cpu", "cpu", JAX_PLATFORMS="tenon,cpu")
     for i, (device, label) in enumerate(others.items()):
         part = "1/1" if "--full" in sys.argv else f"{i + 1}/{len(others)}"

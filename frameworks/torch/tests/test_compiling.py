@@ -433,9 +433,13 @@ def test_empty_batches(compiled):
     assert places.shape == (0, 3) and places.dtype == torch.int64
 
 
-@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
-@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
-@pytest.mark.parametrize("corners", [False, True])
+# Each two of a mode, a padding and a choice of corners meet; PyTorch takes seconds to trace one.
+SAMPLERS = [("bilinear", "zeros", False), ("bilinear", "border", True), ("bilinear", "reflection", False), ("nearest", "zeros", True),
+            ("nearest", "border", False), ("nearest", "reflection", True), ("bicubic", "zeros", False), ("bicubic", "border", True),
+            ("bicubic", "reflection", False)]
+
+
+@pytest.mark.parametrize("mode, padding, corners", SAMPLERS)
 def test_samplers(mode, padding, corners, compiled):
     for size, places in (((5, 7), (6, 4)), ((1, 4), (6, 4)), ((3, 5, 2), (2, 3, 4))):
         if mode == "bicubic" and len(size) == 3:
