@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "backends/support/sanitizers.h"
+#include "core/base/process/sanitizers.h"
 
 namespace tenon {
 

@@ -45,7 +45,7 @@ ALLOWED = {
     "hlo/passes": "core/base core/types hlo/ir hlo/text hlo/inference hlo/verify hlo/builder hlo/decomposition hlo/evaluator hlo/lower hlo/sample",
     "hlo/registry": "hlo/ops hlo/inference hlo/decomposition hlo/evaluator hlo/lower hlo/sample",
     "hlo/driver": "core hlo/ir hlo/import hlo/evaluator hlo/passes hlo/lower hlo/buffers",
-    "backends/support": "",
+    "backends/support": "core",
     "backends/llvm": "core",
     "backends/template": "core",
     "backends/cpu": "core backends/support backends/llvm",

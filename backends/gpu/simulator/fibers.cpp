@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "backends/support/sanitizers.h"
+#include "core/base/process/sanitizers.h"
 
 #if !defined(TENON_FIBERS_BY_UCONTEXT) && (defined(__x86_64__) || defined(__aarch64__))
 #define TENON_FIBERS_BY_HAND 1

@@ -4,6 +4,7 @@
 
 #include <csignal>
 
+#include "core/base/process/sanitizers.h"
 #include "core/runtime/runtime_test_util.h"
 #include "core/runtime/submission/forked.h"
 
@@ -61,6 +62,7 @@ TEST(Fork, TheChildHearsThatItHasNoThreads) {
 
 // A child that opens a device of its own has it.
 TEST(Fork, TheChildMayOpenWhatItsParentHasNot) {
+  if (TENON_TSAN == 1) GTEST_SKIP() << "TSan allows no threads behind a fork";
   const std::shared_ptr<backend::Backend> backend = backend::make_interpreter_backend();
   EXPECT_EQ(in_child([&] {
               const auto client = Client::open(backend);

@@ -68,10 +68,10 @@ bool needs_normal_form(const runtime::HostArray& array) {
 
 // A copy of a small array, in memory of the host that the device reads as it lies. To copy it takes
 // less time than to have the device do so, or to tell the caller, on another thread, that its own
-// memory is used no more. Null: the array is long or has gaps, or the device reads no memory of the
+// memory is used no more. Null: the array is long or has gaps, or the device takes no memory of the
 // host.
-Result<runtime::BufferPtr> small_copy(const std::shared_ptr<runtime::Device>& device,
-                                      runtime::MemoryKind kind, const runtime::HostArray& array) {
+runtime::BufferPtr small_copy(const std::shared_ptr<runtime::Device>& device,
+                              runtime::MemoryKind kind, const runtime::HostArray& array) {
   constexpr size_t kMostBytes = 4096;
   constexpr size_t kAlignment = 64;
   const auto bytes = static_cast<size_t>(array.shape.byte_size());
@@ -86,11 +86,10 @@ Result<runtime::BufferPtr> small_copy(const std::shared_ptr<runtime::Device>& de
   std::memcpy(copy.get(), array.data, bytes);
   runtime::Promise gone;
   gone.event().on_ready([copy](const Status&) {});
-  TENON_ASSIGN(runtime::BufferStorage storage,
-               runtime::import(device, kind, {static_cast<const std::byte*>(copy.get()), bytes},
-                               std::move(gone)));
-  if (storage.empty()) return nullptr;
-  return std::make_shared<runtime::Buffer>(device, kind, array.shape, std::move(storage),
+  auto storage = runtime::import(device, kind, {static_cast<const std::byte*>(copy.get()), bytes},
+                                 std::move(gone));
+  if (!storage || storage->empty()) return nullptr;
+  return std::make_shared<runtime::Buffer>(device, kind, array.shape, *std::move(storage),
                                            runtime::Event::ready());
 }
 
@@ -117,8 +116,8 @@ Status from_host(PJRT_Client_BufferFromHostBuffer_Args& args) {
     array.lifetime = runtime::HostLifetime::kDuringCall;
   }
   TENON_ASSIGN(const auto device, unwrap(memory).device->live());
-  runtime::FromHost made = {nullptr, runtime::Event::ready()};
-  TENON_ASSIGN(made.buffer, small_copy(device, unwrap(memory).kind, array));
+  runtime::FromHost made = {small_copy(device, unwrap(memory).kind, array),
+                            runtime::Event::ready()};
   if (made.buffer == nullptr) {
     TENON_ASSIGN(made, runtime::buffer_from_host(device, unwrap(memory).kind, array));
   }

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "device.h"
 
@@ -36,6 +38,9 @@ class OpCall {
       is_keyed_ = read(arguments);
     }
   }
+
+  /// Tensors like the results, by PyTorch's own checks; absent where there were none.
+  std::optional<std::vector<at::Tensor>> expected;
 
   bool is_keyed() const { return is_keyed_; }
   const std::string& key() const { return key_; }

@@ -188,6 +188,20 @@ class Plan {
     for (const py::handle each : writes) writes_.push_back(Write::of(py::cast<py::tuple>(each)));
   }
 
+  /// Whether a tensor that is changed shares its storage with another one that is not the same:
+  /// PyTorch refuses some such calls.
+  bool writes_beside(const Items& items) const {
+    return std::ranges::any_of(writes_, [&](const Write& write) {
+      const at::Tensor& changed = tensor_of(items, write.number);
+      return std::ranges::any_of(items, [&](const Item& each) {
+        const auto* const other = std::get_if<at::Tensor>(&each);
+        return other != nullptr && !other->is_same(changed) && other->is_alias_of(changed) &&
+               (other->storage_offset() != changed.storage_offset() ||
+                other->sizes() != changed.sizes() || other->strides() != changed.strides());
+      });
+    });
+  }
+
   /// Runs it; gives the op's results.
   std::vector<at::Tensor> call(const PythonFunctions& python, const Items& items) const {
     py::list returned;

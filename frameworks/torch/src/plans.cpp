@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -42,11 +43,16 @@ class Plans {
   }
 
   void call(const c10::OperatorHandle& op, Stack& stack) {
+    if (is_checking_) return give_back(op, stack);
     const auto& schema = op.schema();
     const size_t count = schema.arguments().size();
     OpCall op_call(op, torch::jit::last(stack, count), lifts(op));
     const auto found = op_call.is_keyed() ? plans_.find(op_call.key()) : plans_.end();
-    if (found == plans_.end()) return make(op, op_call, stack);
+    if (found == plans_.end() || found->second->writes_beside(op_call.items())) {
+      if (checked_.contains(&schema))
+        op_call.expected = checked(op, torch::jit::last(stack, count));
+      return make(op, op_call, stack);
+    }
     const std::shared_ptr<const Plan> plan = found->second;  // What it calls may drop it.
     ++calls_;
     std::vector<at::Tensor> results = plan->call(*python_, op_call.items());
@@ -62,6 +68,8 @@ class Plans {
   /// The call that this thread hands to eager.py, once; null if no plan could be found for it.
   static OpCall* take_open() { return std::exchange(open_, nullptr); }
 
+  void check(const c10::OperatorHandle& op) { checked_.insert(&op.schema()); }
+
   int64_t calls() const { return calls_; }
   const PythonFunctions& python() const {
     TORCH_CHECK(python_ != nullptr, "tenon: the device has not started");
@@ -74,6 +82,50 @@ class Plans {
   }
 
  private:
+  /// Thrown where a check needs what only work gives.
+  struct CheckEnds : std::exception {};
+
+  /// PyTorch's own kernel of an op that it would make of the form with `out` checks the arguments,
+  /// makes the results and calls that form, which here does nothing. Gives the results, whose types
+  /// and strides are what the op's have to be; throws what the op would. Nothing, if the kernel
+  /// reads elements.
+  static std::optional<std::vector<at::Tensor>> checked(const c10::OperatorHandle& op,
+                                                        at::ArrayRef<c10::IValue> arguments) {
+    struct Checking {
+      Checking() { is_checking_ = true; }
+      ~Checking() { is_checking_ = false; }
+    } const checking;
+    Stack stack(arguments.begin(), arguments.end());
+    try {
+      op.callBoxedForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional, stack);
+    } catch (const CheckEnds&) {
+      return std::nullopt;
+    }
+    std::vector<at::Tensor> results;
+    for (const c10::IValue& each : stack) {
+      if (each.isTensor()) results.push_back(each.toTensor());
+    }
+    return results;
+  }
+
+  /// Gives the arguments that an op changes as its results, as they are.
+  static void give_back(const c10::OperatorHandle& op, Stack& stack) {
+    const auto& arguments = op.schema().arguments();
+    // Its schema does not say that it changes the second one.
+    const bool is_copy = op.operator_name().name == "aten::_copy_from";
+    std::vector<c10::IValue> changed;
+    const auto given = torch::jit::last(stack, arguments.size());
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const c10::AliasInfo* const alias = arguments[i].alias_info();
+      if ((alias != nullptr && alias->isWrite()) || (is_copy && i == 1))
+        changed.push_back(given[i]);
+    }
+    const size_t count = op.schema().returns().size();
+    if (changed.size() < count) throw CheckEnds();
+    torch::jit::drop(stack, arguments.size());
+    for (size_t i = 0; i < count; ++i) stack.push_back(std::move(changed[i]));
+  }
+
   bool lifts(const c10::OperatorHandle& op) {
     const auto [found, is_new] = lifting_.try_emplace(&op.schema(), false);
     if (is_new && python_ != nullptr) {
@@ -87,7 +139,7 @@ class Plans {
       explicit Opened(OpCall* op_call) : outer(std::exchange(open_, op_call)) {}
       ~Opened() { open_ = outer; }
       OpCall* outer;
-    } const opened(op_call.is_keyed() ? &op_call : nullptr);
+    } const opened(&op_call);
     op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::PrivateUse2), &stack);
   }
 
@@ -95,11 +147,14 @@ class Plans {
   size_t most_ = 0;
   int64_t calls_ = 0;
   static thread_local OpCall* open_;
+  static thread_local bool is_checking_;
+  std::unordered_set<const c10::FunctionSchema*> checked_;
   std::unordered_map<const c10::FunctionSchema*, bool> lifting_;
   std::unordered_map<std::string, std::shared_ptr<const Plan>> plans_;
 };
 
 thread_local OpCall* Plans::open_ = nullptr;
+thread_local bool Plans::is_checking_ = false;
 
 void call(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, Stack* stack) {
   const py::gil_scoped_acquire locked;
@@ -127,16 +182,15 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   }
 }
 
-/// Whether PyTorch makes an op of others for devices that have no kernel of it: of its form with
-/// `out`, two calls for one and an empty tensor that is not needed, or of ops that are slower.
-bool is_made_of_others(const c10::OperatorHandle& op) {
+/// Whether PyTorch makes an op of its form with `out` for devices that have no kernel of it: two
+/// calls for one, and an empty tensor that is not needed.
+bool is_made_with_out(const c10::OperatorHandle& op) {
   using Key = c10::DispatchKey;
-  const std::string& name = op.operator_name().name;
-  return op.operator_name().getNamespace() == "aten" && !name.ends_with("_copy") &&
+  return op.operator_name().getNamespace() == "aten" &&
+         !op.operator_name().name.ends_with("_copy") &&
          !op.operator_name().overload_name.ends_with("out") &&
          !op.hasKernelForDispatchKey(Key::PrivateUse1) && op.hasKernelForDispatchKey(Key::CPU) &&
-         (op.hasKernelForDispatchKey(Key::CompositeExplicitAutogradNonFunctional) ||
-          op.hasKernelForDispatchKey(Key::CompositeExplicitAutograd));
+         op.hasKernelForDispatchKey(Key::CompositeExplicitAutogradNonFunctional);
 }
 
 /// Registers the kernel for such ops. Gives their names.
@@ -147,7 +201,8 @@ std::vector<std::string> take_ops() {
   std::vector<std::string> names;
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
     const auto op = dispatcher.findSchema(name);
-    if (!op || !is_made_of_others(*op)) continue;
+    if (!op || !is_made_with_out(*op)) continue;
+    Plans::only().check(*op);
     names.push_back(c10::toString(name).substr(std::string_view("aten::").size()));
     library->impl(names.back().c_str(), torch::CppFunction::makeFromBoxedFunction<&call>());
   }
@@ -155,7 +210,8 @@ std::vector<std::string> take_ops() {
 }
 
 void bind_plans(py::module_& module) {
-  module.def("take_ops", &take_ops, "Takes ops that PyTorch would make of others; their names.");
+  module.def("take_ops", &take_ops,
+             "Takes ops that PyTorch would make of their form with `out`; their names.");
   py::class_<Plan, std::shared_ptr<Plan>>(
       module, "Plan", "An op's program, and what becomes of its arguments and results.")
       .def(py::init<py::object, py::list, py::list, py::list>())
@@ -181,12 +237,15 @@ void bind_plans(py::module_& module) {
       "Says which functions plans call, ops whose numbers are arguments, how many are kept.");
   module.def(
       "open_call",
-      []() -> std::optional<std::pair<py::bytes, py::list>> {
+      []() -> std::optional<std::tuple<py::object, py::list, py::object>> {
         OpCall* const op_call = Plans::take_open();
         if (op_call == nullptr) return std::nullopt;
-        return std::pair(py::bytes(op_call->key()), op_call->listed());
+        return std::tuple(op_call->is_keyed() ? py::object(py::bytes(op_call->key())) : py::none(),
+                          op_call->listed(),
+                          op_call->expected ? py::cast(*op_call->expected) : py::none());
       },
-      "The key and the items of the call that waits for a plan, once; or None.");
+      "The key (or None), the items and the results to expect (or None) of the call that waits for "
+      "a plan, once; or None.");
   module.def(
       "keep_plan",
       [](const std::string& key, std::shared_ptr<Plan> plan) {

@@ -133,6 +133,74 @@ def test_lists():
     same(found[1], x * 3)
 
 
+def of(values, dtype=None):
+    return lambda device: torch.tensor(values, dtype=dtype, device=device)
+
+
+ONES, TWO, INTEGERS, TRUTHS = of([1.0, 2, 3]), of([1.0, 2]), of([1, 2, 3]), of([True, False])
+# PyTorch refuses them by checks of its own, of types, shapes and memory.
+REFUSED = {
+    "broadcast of what is changed": lambda d: of([1.0])(d).atan2_(TWO(d)),
+    "broadcast of a part that is changed": lambda d: TWO(d)[:1].pow_(TWO(d)),
+    "fractions in integers": lambda d: INTEGERS(d).mul_(2.5),
+    "floats in integers": lambda d: INTEGERS(d).mul_(ONES(d)),
+    "complex in floats": lambda d: ONES(d).add_(1 + 2j),
+    "types of elements that are added": lambda d: INTEGERS(d).index_add_(0, of([0, 1])(d), TWO(d)),
+    "elements that are one": lambda d: ONES(d).expand(2, 3).add_(torch.ones(2, 3, device=d)),
+    "parts that overlap": lambda d: (lambda x: x[1:].mul_(x[:-1]))(ONES(d)),
+    "a matrix and its transpose": lambda d: (lambda x: x.add_(x.t()))(torch.ones(3, 3, device=d)),
+    "negative powers of integers": lambda d: INTEGERS(d).pow(-2),
+    "a truth less one": lambda d: TRUTHS(d) - True,
+    "a truth as alpha": lambda d: torch.add(ONES(d), ONES(d), alpha=True),
+    "alpha of truths": lambda d: torch.add(TRUTHS(d), TRUTHS(d), alpha=2.5),
+    "quotients of integers": lambda d: torch.addcdiv(INTEGERS(d), INTEGERS(d), INTEGERS(d)),
+    "types of a product": lambda d: torch.addmm(torch.ones(1, 1, device=d), torch.ones(1, 1, device=d), torch.ones(1, 1, device=d, dtype=torch.half)),
+    "order of complex numbers": lambda d: torch.maximum(of([1j])(d), of([1j])(d)),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name):
+    """With PyTorch's own text, the first time and the next ones."""
+    with pytest.raises(RuntimeError) as expected:
+        REFUSED[name]("cpu")
+    for _ in range(3):
+        with pytest.raises(RuntimeError) as found:
+            REFUSED[name]("tenon")
+        # It may name the type of memory.
+        assert str(found.value).splitlines()[0][:40] == str(expected.value).splitlines()[0][:40]
+
+
+def test_parts_that_overlap_behind_others():
+    """Parts of two arrays have the key of parts of one, and a plan."""
+    a, b = on(x.clone()), on(y.clone())
+    expected = x.clone()
+    for _ in range(3):
+        a[1:].mul_(b[:-1])
+        expected[1:].mul_(y[:-1])
+        same(a, expected)
+    with pytest.raises(RuntimeError, match="single memory location|overlap"):
+        a[1:].mul_(a[:-1])
+    same(a, expected)
+    for _ in range(3):
+        a.add_(a)
+        expected.add_(expected)
+        same(a, expected)
+
+
+def test_types_beside_numbers_of_no_dimension():
+    """A tensor without dimensions has no say in the type of a result, beside one of its kind."""
+    for left, right in ((torch.float32, torch.float64), (torch.float16, torch.float32), (torch.bfloat16, torch.float16)):
+        a, z = torch.randn(3).to(left), torch.tensor(1.5, dtype=right)
+        functions = {lambda a, z: torch.add(a, z, alpha=2.0): (on(z), z), lambda a, z: torch.sub(z, a, alpha=2.0): (on(z), z),
+                     lambda a, z: torch.addcmul(a, z, a, value=0.3): (on(z),), lambda a, z: torch.addcdiv(a, a, z, value=2.0): (on(z),)}
+        for function, scalars in functions.items():
+            for scalar in scalars * 3:
+                found, expected = function(on(a), scalar), function(a, z)
+                assert found.dtype == expected.dtype
+                torch.testing.assert_close(found.cpu(), expected, rtol=1e-2, atol=1e-2)
+
+
 def test_default_type():
     for dtype in (torch.float32, torch.float64, torch.float32):
         torch.set_default_dtype(dtype)

@@ -76,7 +76,7 @@ def later(name: str, *given):
 
 @functools.cache
 def taken_ops() -> frozenset[str]:
-    """Ops that are run as they are, where PyTorch would make them of others."""
+    """Ops that are run as they are, where PyTorch would make them of their form with `out`."""
     from .. import _device
 
     return frozenset(_device.take_ops())

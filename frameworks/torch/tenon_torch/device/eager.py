@@ -26,7 +26,7 @@ from ..decompositions import decompositions
 from ..lowering import Result, Spec, dense, lower
 from ..table import Unsupported, aten
 from ..types import is_ours
-from . import later, storage, taken_ops
+from . import later, storage
 
 MOST_PROGRAMS = int(os.environ.get("TENON_TORCH_EAGER_PROGRAMS", "4096"))
 _INSTEAD = {aten.convolution_overrideable.default: lambda *a: aten.convolution.default(*a)}
@@ -157,9 +157,8 @@ class _Kept:
 
     Attributes:
         arguments: for each argument of the program the tensor's number and the order of its dimensions.
-        outputs: for each result of the op: a Spec to make, or the number of the tensor that it is, or None.
+        outputs: for each result of the op: a Spec to make, the number of the tensor that it is, a tensor's number and the Spec of a view, or a value.
         written: the number of each tensor that is changed, its new shape, and the result of the program with its new elements.
-        views: for each result that is a view: the tensor's number and the Spec.
     """
 
     executable: Any
@@ -237,6 +236,7 @@ def dispatch(op, *arguments, **words):
 
 
 def _dispatch(op, arguments, words, call):
+    given_arguments, given_words = arguments, words
     if _without_out(op) is not None:
         return _run_without_out(op, arguments, words)
     function = _INSTEAD.get(op, op)
@@ -260,12 +260,23 @@ def _dispatch(op, arguments, words, call):
         kept = _compiled(key, op, function, flat, structure)
     if isinstance(kept, Unsupported):
         return _on_cpu(op, kept, arguments, words)
+    key, items, expected = call if call is not None else (None, None, None)
+    if expected is not None and not _makes(kept, expected):
+        return op._op_dk(torch._C.DispatchKey.CompositeExplicitAutogradNonFunctional, *given_arguments, **given_words)
     # Of the tensors as they are before an op resizes one.
-    plan = _plan(kept, op._schema.returns, tensors, call[1]) if call is not None else None
+    plan = _plan(kept, op._schema.returns, tensors, items) if key is not None else None
     results = _run(kept, tensors, generator)
     if plan is not None:
-        _device.keep_plan(call[0], plan)
+        _device.keep_plan(key, plan)
     return results
+
+
+def _makes(kept: _Kept, expected: list[torch.Tensor]) -> bool:
+    """Whether the new results have the types, shapes and strides that PyTorch's own kernel gives them: tracing promotes some types otherwise."""
+    fresh = [rest[0] for kind, *rest in kept.outputs if kind == "fresh"]
+    return not fresh or len(fresh) == len(expected) and all(
+        (spec.shape, spec.dtype) == (tuple(each.shape), each.dtype) and (each.numel() == 0 or spec.stride == each.stride())
+        for spec, each in zip(fresh, expected))
 
 
 # Tracing sets switches of the whole process.
@@ -311,15 +322,6 @@ def _fake(tensor: torch.Tensor) -> torch.Tensor:
     return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="cpu")
 
 
-def _refuse_other_devices(op, flat) -> None:
-    """PyTorch's own kernels of these ops check it. A number as a tensor, and indices, may be on the CPU."""
-    if op.name().removeprefix("aten::") not in taken_ops() or op is aten.index.Tensor:
-        return
-    devices = {str(each.device) for each in flat if isinstance(each, torch.Tensor) and (is_ours(each) or each.dim() > 0)}
-    if len(devices) > 1:
-        raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {' and '.join(sorted(devices))}!")
-
-
 def _raise_as_on_the_cpu(op, flat, structure) -> None:
     """PyTorch's own error for such arguments, which says it better than one of tracing."""
     filled = [torch.zeros_like(_fake(each)) if isinstance(each, torch.Tensor) else None if isinstance(each, torch.Generator) else
@@ -334,7 +336,6 @@ def _compile(op, function, flat, structure) -> _Kept:
     for each in flat:
         if isinstance(each, torch.Tensor):
             storage.refuse_type(each.dtype)
-    _refuse_other_devices(op, flat)
     places = [i for i, each in enumerate(flat) if isinstance(each, torch.Tensor)]
     schema = op._schema
     # Which tensors the op changes: its arguments by position and by name.
@@ -625,7 +626,7 @@ def first_copy(source: torch.Tensor, target: torch.Tensor, non_blocking=False) -
     """The kernel of copies for which plans.cpp has no plan. One within the device is left one."""
     call = _device.open_call()
     copy_from(source, target, non_blocking)
-    if call is not None and is_ours(source) and is_ours(target) and source.shape == target.shape and not (target.is_conj() or target.is_neg()):
+    if call is not None and call[0] is not None and is_ours(source) and is_ours(target) and source.shape == target.shape and not (target.is_conj() or target.is_neg()):
         order = storage.order_of(target)
         given, written = ("tensor", 0, _layout(source, order)), _layout(target, order)
         if source.dtype == target.dtype:
