@@ -160,6 +160,11 @@ at::Tensor& set_whole_storage(at::Tensor& tensor, at::Storage storage) {
   return set_storage(tensor, std::move(storage), 0, {count}, {1});
 }
 
+at::Tensor& set_tensor(at::Tensor& tensor, const at::Tensor& source) {
+  if (tensor.is_same(source)) return tensor;
+  return tensor.set_(source.storage(), source.storage_offset(), source.sizes(), source.strides());
+}
+
 at::Tensor& set_nothing(at::Tensor& tensor) {
   const caffe2::TypeMeta type = tensor.dtype();
   c10::Storage storage(c10::Storage::use_byte_size_t(), 0, allocator().allocate(0), &allocator(),
@@ -190,12 +195,27 @@ pybind11::object array_of(const at::Tensor& tensor) {
                           : pybind11::reinterpret_borrow<pybind11::object>(array);
 }
 
-void set_array(const at::Tensor& tensor, pybind11::object array) {
+Dims shape_of(const pybind11::object& array) {
   Dims shape;
   for (const pybind11::handle dim : pybind11::tuple(array.attr("shape"))) {
     shape.push_back(dim.cast<int64_t>());
   }
+  return shape;
+}
+
+void set_array(const at::Tensor& tensor, pybind11::object array) {
+  Dims shape = shape_of(array);
   contents_of(tensor).hold(std::move(array), tensor.scalar_type(), std::move(shape));
+}
+
+/// False, and nothing is done, where the storage does not hold `before` any more.
+bool replace_array(const at::Tensor& tensor, const pybind11::object& before,
+                   pybind11::object array) {
+  Dims shape = shape_of(array);
+  Contents& contents = contents_of(tensor);
+  if (contents.array != (before.is_none() ? nullptr : before.ptr())) return false;
+  contents.hold(std::move(array), tensor.scalar_type(), std::move(shape));
+  return true;
 }
 
 }  // namespace
@@ -230,6 +250,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("_reshape_alias", reshape_alias);
   library.impl("set_.source_Storage_storage_offset", set_storage);
   library.impl("set_.source_Storage", set_whole_storage);
+  library.impl("set_.source_Tensor", set_tensor);
   library.impl("set_", set_nothing);
   library.impl("resize_", resize);
 }
@@ -266,6 +287,8 @@ PYBIND11_MODULE(_device, module) {
   bind_plans(module);
   module.def("array_of", &array_of, "The array that a tensor's storage holds, or None.");
   module.def("set_array", &set_array, "Replaces it.");
+  module.def("replace_array", &replace_array,
+             "Replaces it, if it is the one given; whether it was.");
   module.def("current_device", [] { return static_cast<int>(current_device); });
   module.def("set_device",
              [](int index) { Guard().setDevice({kType, static_cast<c10::DeviceIndex>(index)}); });

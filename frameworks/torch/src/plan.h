@@ -245,16 +245,27 @@ class Plan {
     return read(python, tensor_of(items, source.number), source.layout);
   }
 
+  /// What a storage holds, and a program that takes it.
+  static std::pair<py::object, py::object> held_and_program(const Layout& layout,
+                                                            const py::object& make,
+                                                            const at::Tensor& tensor) {
+    for (;;) {
+      const auto held = py::reinterpret_borrow<py::object>(contents_of(tensor).array);
+      py::object run = layout.views.get(make, tensor, layout.order);
+      if (contents_of(tensor).array == held.ptr()) return {held, std::move(run)};
+      // It was made while another thread wrote.
+    }
+  }
+
   static py::object read(const PythonFunctions& python, const at::Tensor& tensor,
                          const Layout& layout) {
     if (!layout.has_array(tensor)) return python.read(tensor, layout.order);
     const Contents& contents = contents_of(tensor);
-    const auto held = py::reinterpret_borrow<py::object>(contents.array);
     if (layout.is_whole(tensor) && contents.type == tensor.scalar_type() &&
         contents.shape == layout.shape) {
-      return held;
+      return py::reinterpret_borrow<py::object>(contents.array);
     }
-    const py::object run = layout.views.get(python.reader, tensor, layout.order);
+    const auto [held, run] = held_and_program(layout, python.reader, tensor);
     py::object made = py::list(run(py::make_tuple(held)))[0];
     // The whole in the shape in which it is read, for the next time; unless it was written
     // meanwhile.
@@ -284,10 +295,15 @@ class Plan {
       python.write(tensor, std::move(array), layout.order);
       return;
     }
-    const py::object run = layout.views.get(python.writer, tensor, layout.order);
-    const auto held = py::reinterpret_borrow<py::object>(contents_of(tensor).array);
-    const py::object next = py::list(run(py::make_tuple(held, array)))[0];
-    contents_of(tensor).hold(next, tensor.scalar_type(), dims_of(next.attr("shape")));
+    // Another thread may write another part while the program runs.
+    for (bool is_written = false; !is_written;) {
+      const auto [held, run] = held_and_program(layout, python.writer, tensor);
+      const py::object next = py::list(run(py::make_tuple(held, array)))[0];
+      Dims shape = dims_of(next.attr("shape"));
+      Contents& contents = contents_of(tensor);
+      is_written = contents.array == held.ptr();
+      if (is_written) contents.hold(next, tensor.scalar_type(), std::move(shape));
+    }
   }
 
   py::object run_;  ///< (arrays) -> arrays, or None where no program is needed.

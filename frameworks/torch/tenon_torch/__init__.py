@@ -16,6 +16,8 @@ The package need not be imported for torch.compile: PyTorch finds the backend by
 
 import importlib
 
+import torch  # noqa: F401  First: it loads tenon_torch.device, which could not be loaded within its own import.
+
 _PLACES = {"Options": "options", "TABLE": "table", "Unsupported": "table", "backend": "compiler", "counters": "counting", "export": "exporting"}
 __all__ = sorted(_PLACES)
 __version__ = "0.1.0"

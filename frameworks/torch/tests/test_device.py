@@ -88,6 +88,73 @@ def test_views_of_other_types():
     same(y.unfold(1, 2, 2), x.unfold(1, 2, 2))
 
 
+def test_views_of_parts_of_elements():
+    """A storage of ten bytes has two integers of four bytes; what is behind them is kept."""
+    host = torch.arange(10, dtype=torch.uint8)
+    device = host.to("tenon")
+    for each in (host, device):
+        words = torch.empty(0, dtype=torch.int32, device=each.device).set_(each.untyped_storage(), 0, (2,), (1,))
+        words += 7
+        words[1:].fill_(-5)
+        each[:8].view(torch.int64).mul_(3)
+    same(device, host)
+
+
+def test_set_of_a_tensor():
+    host = torch.arange(12.0)
+    device = host.to("tenon")
+    for base in (host, device):
+        part = torch.empty(0, device=base.device)
+        part.set_(base[2:8].view(2, 3).t())
+        part *= 10
+        assert part.shape == (3, 2) and part.stride() == (1, 3) and part.storage_offset() == 2
+        assert part.untyped_storage()._cdata == base.untyped_storage()._cdata
+    same(device, host)
+
+
+def test_threads_that_write_parts_of_a_storage():
+    """None loses what another one has written meanwhile."""
+    threads, turns = 4, 50
+    whole = torch.zeros(threads, 256, device="tenon")
+
+    def work(mine: int) -> None:
+        for _ in range(turns):
+            whole[mine].add_(mine + 1)
+
+    running = [threading.Thread(target=work, args=(mine,)) for mine in range(threads)]
+    for each in running:
+        each.start()
+    for each in running:
+        each.join()
+    same(whole, (torch.arange(1.0, threads + 1) * turns)[:, None].expand(threads, 256))
+
+
+def test_imports_in_any_order():
+    """The device's module may be imported before PyTorch, which loads it by the package's entry point."""
+    code = "import tenon_torch.device, torch; print(torch.ones(2, device='tenon').sum().item())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "2.0", done.stderr
+
+
+def test_tensors_of_the_cpu_beside_those_of_the_device():
+    """As on other devices: numbers and indices may be there, no other tensors."""
+    x, y = pair(4, 5)
+    places = torch.tensor([2, 0])
+    for refused in (lambda: torch.where(x > 0, y, y), lambda: F.embedding(places, y), lambda: y.index_select(0, places), lambda: y.gather(0, places[:, None]),
+                    lambda: torch.stack([x, y]), lambda: F.linear(y, x), lambda: y.masked_fill(x > 0, 1)):
+        with pytest.raises(RuntimeError, match="same device"):
+            refused()
+    number = torch.tensor(2.0)
+    same(torch.where(y > 0, y, number), torch.where(x > 0, x, number))
+    same(y[places], x[places])
+    same(y * number, x * number)
+    y[places] = number
+    x[places] = number
+    y.masked_fill_(y > 1, number)
+    x.masked_fill_(x > 1, number)
+    same(y, x)
+
+
 CASES = {
     "operators": lambda x: (x + 1) * 2 - x / 3,
     "mixed types": lambda x: x.double() * 2 + x.to(torch.bfloat16).float(),

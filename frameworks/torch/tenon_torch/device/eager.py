@@ -28,6 +28,8 @@ from ..table import Unsupported, aten
 from ..types import is_ours
 from . import later, storage
 
+# Ops whose indices, lengths or probabilities PyTorch's other devices take of the CPU too.
+_TAKE_THE_CPU = {aten.index, aten._unsafe_index, aten.index_put, aten.index_put_, aten._index_put_impl_, aten._unsafe_index_put, aten.bernoulli_}
 MOST_PROGRAMS = int(os.environ.get("TENON_TORCH_EAGER_PROGRAMS", "4096"))
 _INSTEAD = {aten.convolution_overrideable.default: lambda *a: aten.convolution.default(*a)}
 
@@ -330,7 +332,17 @@ def _raise_as_on_the_cpu(op, flat, structure) -> None:
     op(*arguments, **words)
 
 
+def _check_devices(op, tensors) -> None:
+    """Raises where an op is given a tensor of the CPU beside those of the device: numbers may be there, and indices."""
+    if op.overloadpacket in _TAKE_THE_CPU or not any(map(is_ours, tensors)):
+        return
+    other = next((each for each in tensors if each.dim() > 0 and not is_ours(each)), None)
+    if other is not None:
+        raise RuntimeError(f"{op}: expected all tensors to be on the same device, but found at least two devices, {storage.DEVICE}:0 and {other.device}")
+
+
 def _compile(op, function, flat, structure) -> _Kept:
+    _check_devices(op, [each for each in flat if isinstance(each, torch.Tensor)])
     if op.is_view:
         return _view(op, flat, structure)
     for each in flat:

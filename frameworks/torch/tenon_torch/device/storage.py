@@ -90,14 +90,17 @@ def _flat(b: Builder, x: Value, dtype: torch.dtype, count: int) -> Value:
             x = b.op("bitcast_convert", x, shape=(x.count, ratio), dtype=target)
         elif x.dtype.itemsize < target.itemsize:
             ratio = target.itemsize // x.dtype.itemsize
-            x = b.narrow(x, 0, 0, x.count // ratio * ratio)
-            x = b.op("bitcast_convert", b.reshape(x, (x.count // ratio, ratio)), shape=(x.count // ratio,), dtype=target)
+            x = b.op("bitcast_convert", b.reshape(_first(b, x, count * ratio), (count, ratio)), shape=(count,), dtype=target)
         elif x.dtype != target:
             x = b.op("bitcast_convert", x, dtype=target)
         x = b.convert(b.reshape(x, (x.count,)), dtype)
-    x = b.reshape(x, (x.count,))
+    return _first(b, b.reshape(x, (x.count,)), count)
+
+
+def _first(b: Builder, x: Value, count: int) -> Value:
+    """The first `count` elements of a vector, and zeros behind them."""
     if x.count < count:
-        x = b.pad(x, b.constant(0, dtype), [0], [count - x.count])
+        x = b.pad(x, b.constant(0, x.dtype), [0], [count - x.count])
     return b.narrow(x, 0, 0, count)
 
 
@@ -118,7 +121,8 @@ def _writer(held: tuple, spec: Spec, order, bytes: int) -> tenon.Executable:
     x, y = Value("%x", held[1], held[0]), Value("%y", ordered(spec, order), spec.dtype)
 
     def body(b: Builder) -> Value:
-        flat = _flat(b, x, spec.dtype, bytes // spec.dtype.itemsize)
+        # The last element may be part of one: its bytes are those of other views.
+        flat = _flat(b, x, spec.dtype, -(-bytes // spec.dtype.itemsize))
         value = b.transpose(y, [order.index(d) for d in range(len(order))]) if order else y
         return shapes.as_strided_scatter(b, flat, value, spec.shape, spec.stride, spec.offset)
 
@@ -190,12 +194,15 @@ def write(tensor: torch.Tensor, array: tenon.Array, order=None) -> None:
     spec, bytes = spec_of(tensor), tensor.untyped_storage().nbytes()
     if math.prod(spec.shape) == 0:
         return
-    if not fills(spec, order, bytes):
+    if fills(spec, order, bytes):
+        return _device.set_array(tensor, array)
+    # Another thread may write another part meanwhile.
+    is_written = False
+    while not is_written:
         before = _device.array_of(tensor)
-        if before is None:
-            before = _zeros((bytes // spec.dtype.itemsize,), spec.dtype)
-        array = _writer((dtype_of(before), before.shape), spec, order, bytes).run([before, array])[0]
-    _device.set_array(tensor, array)
+        held = before if before is not None else _zeros((bytes // spec.dtype.itemsize,), spec.dtype)
+        next_array = _writer((dtype_of(held), held.shape), spec, order, bytes).run([held, array])[0]
+        is_written = _device.replace_array(tensor, before, next_array)
 
 
 def made(spec: Spec, array: tenon.Array) -> torch.Tensor:
