@@ -245,7 +245,7 @@ class Plan {
     return read(python, tensor_of(items, source.number), source.layout);
   }
 
-  /// What a storage holds, and a program that takes it.
+  /// The storage's array, and a program that takes it.
   static std::pair<py::object, py::object> held_and_program(const Layout& layout,
                                                             const py::object& make,
                                                             const at::Tensor& tensor) {

@@ -7,7 +7,7 @@ import math
 import torch
 from torch._decomp import core_aten_decompositions, global_decomposition_table
 
-from . import ops, recurrent  # noqa: F401 (`ops` fills the table)
+from . import ops, recurrent, solving  # noqa: F401 (`ops` fills the table)
 from .ops.windows import select_and_scatter
 from .samplers import grid_sampler, grid_sampler_backward
 from .table import TABLE, aten, lowers, overloads
@@ -254,6 +254,7 @@ def _addbmm(x, a, b, *, beta=1, alpha=1):
 
 
 _OURS = {
+    **solving.DECOMPOSITIONS,
     aten.addbmm.default: _addbmm,
     aten.linspace.default: _linspace,
     aten._thnn_fused_lstm_cell.default: _lstm_cell,

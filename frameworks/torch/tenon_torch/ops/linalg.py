@@ -6,7 +6,7 @@ from ..builder import Builder, Value
 from ..table import aten, lowers, overloads, prod
 
 
-def _triangle(b: Builder, x: Value, upper: bool) -> Value:
+def triangle(b: Builder, x: Value, upper: bool) -> Value:
     rows, columns = (b.iota(x.shape, x.rank - 2 + i, torch.int32) for i in range(2))
     return b.select(b.compare(rows, columns, "LE" if upper else "GE"), x, b.like(x, 0))
 
@@ -17,7 +17,7 @@ def cholesky(b: Builder, x: Value, *, upper=False, check_errors=False):
     order = list(range(x.rank - 2)) + [x.rank - 1, x.rank - 2]
     if x.count == 0:
         return x, b.full(b.out[1].shape, 0, torch.int32)
-    factor = _triangle(b, b.op("cholesky", x, attributes="lower = true"), False)
+    factor = triangle(b, b.op("cholesky", x, attributes="lower = true"), False)
     real = b.real(factor) if x.dtype.is_complex else factor
     wrong = b.reduce(b.compare(real, real, "NE"), [x.rank - 2, x.rank - 1], "or", False)
     if upper:
@@ -40,18 +40,27 @@ def solve_triangular(b: Builder, a: Value, right: Value, *, upper: bool, left=Tr
         "transpose_a = #stablehlo<transpose NO_TRANSPOSE>"))
 
 
-def _solve(b: Builder, a: Value, right: Value, lower: bool, transposed: bool) -> Value:
-    how = ("ADJOINT" if a.dtype.is_complex else "TRANSPOSE") if transposed else "NO_TRANSPOSE"
+def _solve(b: Builder, a: Value, right: Value, lower: bool, how: str, unit: bool = False) -> Value:
     return b.op("triangular_solve", a, right, shape=right.shape, attributes=(
-        f"left_side = true, lower = {str(lower).lower()}, unit_diagonal = false, transpose_a = #stablehlo<transpose {how}>"))
+        f"left_side = true, lower = {str(lower).lower()}, unit_diagonal = {str(unit).lower()}, transpose_a = #stablehlo<transpose {how}>"))
+
+
+@lowers(aten.triangular_solve.default)
+def old_triangular_solve(b: Builder, right: Value, a: Value, upper=True, transpose=False, unitriangular=False):
+    solution, copy = b.out
+    a = b.broadcast(a, copy.shape)
+    if prod(solution.shape) == 0:
+        return b.full(solution.shape, 0, solution.dtype), a
+    return _solve(b, a, b.broadcast(right, solution.shape), not upper, "TRANSPOSE" if transpose else "NO_TRANSPOSE", unitriangular), a
 
 
 def _by_factor(b: Builder, right: Value, factor: Value, upper: bool) -> Value:
     """Solves A x = right by a factor of A: first its lower half, then its upper one."""
-    return _solve(b, factor, _solve(b, factor, right, not upper, upper), not upper, not upper)
+    first, second = ("ADJOINT", "NO_TRANSPOSE") if upper else ("NO_TRANSPOSE", "ADJOINT")
+    return _solve(b, factor, _solve(b, factor, right, not upper, first), not upper, second)
 
 
-@lowers(*overloads(aten.cholesky_solve, "default"))
+@lowers(aten.cholesky_solve.default, *overloads(aten._cholesky_solve_helper, "default"))
 def cholesky_solve(b: Builder, right: Value, factor: Value, upper=False) -> Value:
     lead = b.out.shape[:-2]
     if prod(b.out.shape) == 0:

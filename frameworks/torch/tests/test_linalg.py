@@ -1,0 +1,113 @@
+"""Factors of matrices, and what is made of them: determinants, solutions, inverses, exponentials, with their gradients."""
+
+import pytest
+import torch
+
+import tenon_torch
+
+# Of one panel of columns, of several, of several and a part of one.
+SHAPES = [(1, 1), (5, 5), (32, 32), (64, 64), (70, 70), (7, 4), (4, 7), (80, 33), (33, 80)]
+SQUARE = [(5, 5), (40, 40)]
+TYPES = [torch.float64, torch.complex128]
+
+
+@pytest.fixture(autouse=True)
+def nothing_on_the_cpu(monkeypatch):
+    monkeypatch.setenv("TENON_TORCH_FALLBACK", "error")
+
+
+def matrices(shape, dtype, batch=(2,)) -> torch.Tensor:
+    return torch.randn(*batch, *shape, dtype=dtype)
+
+
+def both(function, *tensors) -> None:
+    """The results of the function and the gradients are those of the CPU, where it is compiled and where it runs on the device."""
+    found = {}
+    for kind in ("eager", "compiled", "device"):
+        given = [each.clone().to("tenon" if kind == "device" else "cpu").requires_grad_(each.is_floating_point() or each.is_complex()) for each in tensors]
+        calls = tenon_torch.counters.calls
+        called = torch.compile(function, backend="tenon", dynamic=False) if kind == "compiled" else function
+        results = [each for each in called(*given) if each.numel() > 0]
+        loss = sum((each.real * torch.arange(1.0, 1 + each.shape[-1], dtype=each.real.dtype, device=each.device)).sum()
+                   for each in results if each.requires_grad)
+        loss.backward()
+        found[kind] = [each.detach().cpu() for each in results] + [each.grad.cpu() for each in given if each.requires_grad]
+        assert (tenon_torch.counters.calls > calls) == (kind != "eager")
+    torch._dynamo.reset()
+    for kind in ("compiled", "device"):
+        assert len(found[kind]) == len(found["eager"])
+        for got, wanted in zip(found[kind], found["eager"]):
+            torch.testing.assert_close(got, wanted, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_factors(shape, dtype):
+    x = matrices(shape, dtype).to("tenon")
+    lu, pivots = torch.linalg.lu_factor(x)
+    expected = torch.linalg.lu_factor(x.cpu())
+    torch.testing.assert_close(lu.cpu(), expected[0])
+    assert torch.equal(pivots.cpu(), expected[1])
+    p, lower, upper = torch.lu_unpack(lu, pivots)
+    torch.testing.assert_close((p @ lower @ upper).cpu(), x.cpu())
+    for mode in ("reduced", "complete", "r"):
+        for got, wanted in zip(torch.linalg.qr(x, mode), torch.linalg.qr(x.cpu(), mode)):
+            torch.testing.assert_close(got.cpu(), wanted)
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@pytest.mark.parametrize("shape", SQUARE, ids=str)
+def test_what_is_made_of_factors(shape, dtype):
+    x = matrices(shape, dtype) / shape[0] ** 0.5 + torch.eye(shape[0], dtype=dtype)
+    right = matrices((shape[0], 3), dtype)
+    both(lambda x, y: (torch.linalg.solve(x, y), torch.linalg.solve(x, y.mT, left=False)), x, right)
+    both(lambda x: (torch.linalg.inv(x), torch.linalg.det(x).abs()[None], torch.linalg.slogdet(x)[1][None], torch.linalg.matrix_exp(x)), x)
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+def test_gradients_of_factors(dtype):
+    both(lambda x: torch.linalg.lu(x), matrices((6, 6), dtype))
+    both(lambda x: torch.linalg.qr(x), matrices((7, 4), dtype))
+
+
+def test_determinants_of_matrices_that_lie_otherwise():
+    """PyTorch factors a row-major matrix as its transpose, which the gradient relies on."""
+    x = matrices((5, 5), torch.float64)
+    both(lambda x: (torch.linalg.det(x)[None], torch.linalg.det(x.mT)[None], torch.linalg.slogdet(x.mT.contiguous())[1][None]), x)
+
+
+def test_products_with_reflections():
+    x = matrices((7, 4), torch.complex128, ()).to("tenon")
+    factors, taus = torch.geqrf(x)
+    for left in (True, False):
+        other = matrices((7, 3) if left else (3, 7), torch.complex128, ())
+        for transpose in (False, True):
+            expected = torch.ormqr(factors.cpu(), taus.cpu(), other, left, transpose)
+            torch.testing.assert_close(torch.ormqr(factors, taus, other.to("tenon"), left, transpose).cpu(), expected)
+
+
+def test_singular_matrices():
+    """Eager mode says so; `info` is the column."""
+    x = torch.tensor([[1.0, 2, 3], [2, 4, 6], [1, 0, 1]], dtype=torch.float64)
+    for device in ("cpu", "tenon"):
+        assert torch.linalg.lu_factor_ex(x.to(device)).info.item() == 3
+        with pytest.raises(torch.linalg.LinAlgError):
+            torch.linalg.inv(x.to(device))
+    assert torch.linalg.det(x.to("tenon")).item() == torch.linalg.det(x).item() == 0
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 30.0])
+def test_exponentials(size):
+    x = matrices((9, 9), torch.float64) * torch.tensor([size, 0])[:, None, None]
+    found = torch.linalg.matrix_exp(x.to("tenon")).cpu()
+    torch.testing.assert_close(found, torch.linalg.matrix_exp(x), rtol=1e-11, atol=1e-11 * found.abs().max().item())
+    assert torch.equal(found[1], torch.eye(9, dtype=torch.float64))
+
+
+def test_compiled_checks_have_no_break():
+    """`inv` has a check that PyTorch orders by tokens; it is in no program."""
+    before = tenon_torch.counters.graphs
+    compiled = torch.compile(lambda x: torch.linalg.inv(x) @ torch.linalg.cholesky(x @ x.mT), backend="tenon", fullgraph=True)
+    x = torch.randn(4, 4) + 4 * torch.eye(4)
+    torch.testing.assert_close(compiled(x), torch.linalg.inv(x) @ torch.linalg.cholesky(x @ x.mT), rtol=1e-4, atol=1e-5)
+    assert tenon_torch.counters.graphs == before + 1 and not tenon_torch.counters.fallbacks
