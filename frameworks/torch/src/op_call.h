@@ -21,6 +21,7 @@ using Item = std::variant<at::Tensor, double>;
 using Items = c10::SmallVector<Item, 6>;
 
 inline const at::Tensor& tensor_of(const Items& items, size_t number) {
+  TORCH_CHECK(number < items.size(), "tenon: a plan of more tensors than the call has");
   return std::get<at::Tensor>(items[number]);
 }
 

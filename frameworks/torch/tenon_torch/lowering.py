@@ -165,7 +165,7 @@ _CHECKS = {torch.ops.aten._assert_async.default, torch.ops.aten._assert_async.ms
 _BY_STORAGE = {torch.ops.aten.as_strided.default, torch.ops.aten.as_strided_scatter.default}
 
 
-def _is_token(node: Node) -> bool:
+def is_token(node: Node) -> bool:
     """Whether an argument only says in which order checks are made; PyTorch gives None for it."""
     return bool(node.users) and all(each.target is torch.ops.higher_order.with_effects and each.args[0] is node for each in node.users)
 
@@ -197,7 +197,7 @@ class _Lowering:
         meta = node.meta.get("val")
         if not isinstance(meta, torch.Tensor):
             return self.shapes.number(meta)
-        if _is_token(node):
+        if is_token(node):
             return None
         spec = self.shapes.spec(meta)
         order = None if self.row_major else memory_order(spec)

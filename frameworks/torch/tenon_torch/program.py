@@ -91,7 +91,7 @@ class Program:
         if self._executable is None:
             return [self._result(each, arguments, ()) for each in lowered.results]
         if self._plan is not None:
-            tensors = [each for each in arguments if isinstance(each, torch.Tensor)]
+            tensors = [each for each, spec in zip(arguments, self._specs) if spec is not None]
             return self._plan.call(tensors + [_seed()] if lowered.has_seed else tensors)
         if self._plain:
             given = [arguments[each.place] for each in lowered.arguments]
@@ -239,11 +239,11 @@ class Graph:
         return self._cut(lowered)
 
     def _specs(self, bindings: dict) -> list[Spec | None]:
-        from .lowering import _Shapes
+        from .lowering import _Shapes, is_token
 
         shapes = _Shapes(bindings)
-        metas = [node.meta.get("val") for node in placeholders(self.module.graph)]
-        return [shapes.spec(meta) if isinstance(meta, torch.Tensor) else None for meta in metas]
+        nodes = placeholders(self.module.graph)
+        return [shapes.spec(node.meta["val"]) if isinstance(node.meta.get("val"), torch.Tensor) and not is_token(node) else None for node in nodes]
 
     def _refuse(self, lowered: Lowered) -> None:
         names = collections.Counter(name for name, _ in lowered.refused.values())

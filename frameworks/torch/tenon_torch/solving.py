@@ -8,6 +8,19 @@ import torch
 from .table import aten
 
 
+_library = torch.library.Library("aten", "IMPL")
+
+
+def _geqrf_meta(a):
+    rows, columns = a.shape[-2:]
+    return a.new_empty(*a.shape[:-2], columns, rows).mT, a.new_empty(*a.shape[:-2], min(rows, columns))
+
+
+# Without it PyTorch would run the op to know its results' shapes.
+if not torch._C._dispatch_has_kernel_for_dispatch_key("aten::geqrf", "Meta"):
+    _library.impl("geqrf", _geqrf_meta, "Meta")
+
+
 def _factored(a):
     """Of a determinant: a real matrix that lies row-major is factored as its transpose."""
     return aten.linalg_lu_factor_ex(a.mT if a.is_contiguous() and not a.is_complex() else a)[:2]

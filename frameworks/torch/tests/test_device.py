@@ -141,7 +141,7 @@ def test_tensors_of_the_cpu_beside_those_of_the_device():
     x, y = pair(4, 5)
     places = torch.tensor([2, 0])
     for refused in (lambda: torch.where(x > 0, y, y), lambda: F.embedding(places, y), lambda: y.index_select(0, places), lambda: y.gather(0, places[:, None]),
-                    lambda: torch.stack([x, y]), lambda: F.linear(y, x), lambda: y.masked_fill(x > 0, 1)):
+                    lambda: torch.stack([x, y]), lambda: F.linear(y, x), lambda: y.masked_fill(x > 0, 1), lambda: y.index_put_((places,), x[:2])):
         with pytest.raises(RuntimeError, match="same device"):
             refused()
     number = torch.tensor(2.0)

@@ -23,10 +23,10 @@ def matrices(shape, dtype, batch=(2,)) -> torch.Tensor:
 def both(function, *tensors) -> None:
     """The results of the function and the gradients are those of the CPU, where it is compiled and where it runs on the device."""
     found = {}
-    for kind in ("eager", "compiled", "device"):
-        given = [each.clone().to("tenon" if kind == "device" else "cpu").requires_grad_(each.is_floating_point() or each.is_complex()) for each in tensors]
+    for kind in ("eager", "compiled", "device", "compiled on the device"):
+        given = [each.clone().to("tenon" if "device" in kind else "cpu").requires_grad_(each.is_floating_point() or each.is_complex()) for each in tensors]
         calls = tenon_torch.counters.calls
-        called = torch.compile(function, backend="tenon", dynamic=False) if kind == "compiled" else function
+        called = torch.compile(function, backend="tenon", dynamic=False) if "compiled" in kind else function
         results = [each for each in called(*given) if each.numel() > 0]
         loss = sum((each.real * torch.arange(1.0, 1 + each.shape[-1], dtype=each.real.dtype, device=each.device)).sum()
                    for each in results if each.requires_grad)
@@ -34,7 +34,7 @@ def both(function, *tensors) -> None:
         found[kind] = [each.detach().cpu() for each in results] + [each.grad.cpu() for each in given if each.requires_grad]
         assert (tenon_torch.counters.calls > calls) == (kind != "eager")
     torch._dynamo.reset()
-    for kind in ("compiled", "device"):
+    for kind in list(found)[1:]:
         assert len(found[kind]) == len(found["eager"])
         for got, wanted in zip(found[kind], found["eager"]):
             torch.testing.assert_close(got, wanted, rtol=1e-9, atol=1e-9)
@@ -104,10 +104,62 @@ def test_exponentials(size):
     assert torch.equal(found[1], torch.eye(9, dtype=torch.float64))
 
 
-def test_compiled_checks_have_no_break():
+def checked(x, y, z):
+    return torch.linalg.inv(x) @ torch.linalg.cholesky(x @ x.mT) + y, z * 2
+
+
+@pytest.mark.parametrize("device", ["cpu", "tenon"])
+def test_compiled_checks_have_no_break(device):
     """`inv` has a check that PyTorch orders by tokens; it is in no program."""
     before = tenon_torch.counters.graphs
-    compiled = torch.compile(lambda x: torch.linalg.inv(x) @ torch.linalg.cholesky(x @ x.mT), backend="tenon", fullgraph=True)
-    x = torch.randn(4, 4) + 4 * torch.eye(4)
-    torch.testing.assert_close(compiled(x), torch.linalg.inv(x) @ torch.linalg.cholesky(x @ x.mT), rtol=1e-4, atol=1e-5)
+    compiled = torch.compile(checked, backend="tenon", fullgraph=True)
+    given = torch.randn(4, 4) + 4 * torch.eye(4), torch.randn(4), torch.arange(3)
+    for _ in range(2):
+        for found, expected in zip(compiled(*(each.to(device) for each in given)), checked(*given)):
+            torch.testing.assert_close(found.cpu(), expected, rtol=1e-4, atol=1e-5)
     assert tenon_torch.counters.graphs == before + 1 and not tenon_torch.counters.fallbacks
+
+
+@pytest.mark.parametrize("device", ["cpu", "tenon"])
+def test_checks_beside_ops_of_pytorch(device, monkeypatch):
+    """A graph that is cut hands tokens from part to part."""
+    monkeypatch.setenv("TENON_TORCH_FALLBACK", "torch")
+
+    def function(x):
+        return torch.linalg.inv(torch.linalg.svdvals(torch.linalg.inv(x)).diag() + x)
+
+    x = torch.randn(4, 4) + 4 * torch.eye(4)
+    found = torch.compile(function, backend="tenon")(x.to(device))
+    torch.testing.assert_close(found.cpu(), function(x), rtol=1e-4, atol=1e-5)
+
+
+def test_matrices_without_columns():
+    for shape in ((3, 0), (2, 3, 0), (0, 3), (0, 3, 3)):
+        x = torch.randn(shape)
+        for function in (torch.linalg.lu, torch.linalg.qr, lambda x: torch.linalg.qr(x, "complete"), lambda x: torch.lu_unpack(*torch.linalg.lu_factor(x))):
+            for found, expected in zip(function(x.to("tenon")), function(x)):
+                torch.testing.assert_close(found.cpu(), expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.bfloat16], ids=str)
+def test_types_that_lapack_lacks(dtype, monkeypatch):
+    """PyTorch's own error."""
+    monkeypatch.setenv("TENON_TORCH_FALLBACK", "torch")
+    for function in (torch.linalg.lu_factor, torch.linalg.lu, torch.linalg.qr, torch.linalg.det):
+        with pytest.raises(RuntimeError):
+            function(torch.eye(2).to(dtype).to("tenon"))
+
+
+def test_errors_that_are_asked_for(monkeypatch):
+    monkeypatch.setenv("TENON_TORCH_FALLBACK", "torch")
+    for function in (torch.linalg.lu_factor_ex, torch.linalg.inv_ex, torch.linalg.cholesky_ex):
+        with pytest.raises(RuntimeError):
+            function(torch.zeros(3, 3, device="tenon"), check_errors=True)
+
+
+def test_reflections_of_tiny_numbers():
+    x = (torch.randn(4, 4) * 1e-39).to(torch.complex64) * (1 + 2j)
+    for scale in (1, 1e30, 1e70):
+        given = x.to(torch.complex128) * scale if scale > 1e38 else x * scale
+        q, r = torch.linalg.qr(given.to("tenon"))
+        assert torch.isfinite(torch.view_as_real(q)).all() and torch.isfinite(torch.view_as_real(r)).all()

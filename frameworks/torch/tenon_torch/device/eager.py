@@ -28,8 +28,9 @@ from ..table import Unsupported, aten
 from ..types import is_ours
 from . import later, storage
 
-# Ops whose indices, lengths or probabilities PyTorch's other devices take of the CPU too.
-_TAKE_THE_CPU = {aten.index, aten._unsafe_index, aten.index_put, aten.index_put_, aten._index_put_impl_, aten._unsafe_index_put, aten.bernoulli_}
+# Ops whose indices, or probabilities, PyTorch's other devices take of the CPU too; of some the last tensor is values, which have to be there.
+_TAKE_THE_CPU = {aten.index, aten._unsafe_index, aten.bernoulli_}
+_TAKE_INDICES = {aten.index_put, aten.index_put_, aten._index_put_impl_, aten._unsafe_index_put}
 MOST_PROGRAMS = int(os.environ.get("TENON_TORCH_EAGER_PROGRAMS", "4096"))
 _INSTEAD = {aten.convolution_overrideable.default: lambda *a: aten.convolution.default(*a)}
 
@@ -336,6 +337,8 @@ def _check_devices(op, tensors) -> None:
     """Raises where an op is given a tensor of the CPU beside those of the device: numbers may be there, and indices."""
     if op.overloadpacket in _TAKE_THE_CPU or not any(map(is_ours, tensors)):
         return
+    if op.overloadpacket in _TAKE_INDICES:
+        tensors = [tensors[0], tensors[-1]]
     other = next((each for each in tensors if each.dim() > 0 and not is_ours(each)), None)
     if other is not None:
         raise RuntimeError(f"{op}: expected all tensors to be on the same device, but found at least two devices, {storage.DEVICE}:0 and {other.device}")

@@ -16,6 +16,12 @@ from .linalg import triangle
 _PANEL = 16  # Columns that are eliminated one by one before the rest of the matrix takes part.
 
 
+def _refuse_type(x: Value) -> None:
+    """LAPACK has no other types."""
+    if x.dtype not in (torch.float32, torch.float64, torch.complex64, torch.complex128):
+        raise Unsupported(f"matrices of {x.dtype}")
+
+
 def _batched(b: Builder, x: Value) -> Value:
     """With one dimension of matrices."""
     return b.reshape(x, (prod(x.shape[:-2]), *x.shape[-2:]))
@@ -152,6 +158,9 @@ def _lu(b: Builder, a: Value, exchanges: bool) -> tuple[Value, Value]:
 @lowers(aten.linalg_lu_factor_ex.default)
 def lu_factor(b: Builder, a: Value, *, pivot=True, check_errors=False):
     """`info` is the first column, from 1 on, whose diagonal element of U is 0, or 0."""
+    _refuse_type(a)
+    if check_errors:
+        raise Unsupported("an error that depends on elements")
     factors, pivots, info = b.out
     if a.count == 0:
         return a, b.full(pivots.shape, 0, torch.int32), b.full(info.shape, 0, torch.int32)
@@ -169,6 +178,8 @@ def lu_factor(b: Builder, a: Value, *, pivot=True, check_errors=False):
 def _order_of(b: Builder, pivots: Value, rows: int) -> Value:
     """The rows [matrices, rows] in the order in which exchanges [matrices, least], from 1 on, put them."""
     count, least = pivots.shape
+    if least == 0:
+        return b.iota((count, rows), 1, torch.int32)
     zero = b.constant(0, torch.int32)
 
     def exchange(i: Value, now: list[Value]) -> list[Value]:
@@ -199,6 +210,7 @@ def lu_unpack(b: Builder, lu: Value, pivots: Value, unpack_data=True, unpack_piv
 @lowers(aten.linalg_lu_solve.default)
 def lu_solve(b: Builder, lu: Value, pivots: Value, right: Value, *, left=True, adjoint=False) -> Value:
     """X of A X = B, of X A = B, or with the adjoint of A."""
+    _refuse_type(lu)
     lead, shape = tuple(b.out.shape[:-2]), tuple(b.out.shape)
     if prod(shape) == 0:
         return b.full(shape, 0, b.out.dtype)
@@ -248,14 +260,13 @@ def _reflection(b: Builder, column: Value, j: Value) -> tuple[Value, Value, Valu
         scale = b.op("maximum", scale, b.op("abs", top))
     scale = b.select(b.compare(scale, b.like(scale, 0), "EQ"), b.like(scale, 1), scale)
     wide = b.broadcast_in_dim(scale, column.shape, [0])
+    parts, scaled_tops = [b.divide(part, wide) for part in parts], [b.divide(top, scale) for top in tops]
     squares = None
     for part in parts:
-        scaled = b.divide(part, wide)
-        total = b.reduce(b.multiply(scaled, scaled), [1], "add", 0)
+        total = b.reduce(b.multiply(part, part), [1], "add", 0)
         squares = total if squares is None else b.add(squares, total)
-    for top in tops:
-        scaled = b.divide(top, scale)
-        squares = b.add(squares, b.multiply(scaled, scaled))
+    for top in scaled_tops:
+        squares = b.add(squares, b.multiply(top, top))
     norm = b.multiply(b.op("sqrt", squares), scale)
     is_positive = b.compare(tops[0], b.like(norm, 0), "GE")
     beta = b.select(is_positive, b.op("negate", norm), norm)
@@ -268,6 +279,9 @@ def _reflection(b: Builder, column: Value, j: Value) -> tuple[Value, Value, Valu
     by = b.subtract(alpha, b.convert(beta, alpha.dtype))
     if len(tops) == 2:
         tau = b.complex(tau, b.select(nothing, b.like(beta, 0), b.divide(b.op("negate", tops[1]), divisor)))
+        # A quotient of complex numbers may overflow where its parts are tiny.
+        below = b.complex(*parts)
+        by = b.complex(b.subtract(scaled_tops[0], b.divide(beta, scale)), scaled_tops[1])
     by = b.select(nothing, b.like(by, 1), by)
     v = b.divide(below, b.broadcast_in_dim(by, below.shape, [0]))
     v = b.select(_compared(b, v.shape, 1, "EQ", j), b.like(v, 1), v)
@@ -285,6 +299,7 @@ def _reflected(b: Builder, x: Value, v: Value, tau: Value) -> Value:
 @lowers(aten.geqrf.default)
 def geqrf(b: Builder, a: Value):
     """R, below it the reflections' vectors; and their factors."""
+    _refuse_type(a)
     out, factors = b.out
     if a.count == 0:
         return a, b.full(factors.shape, 0, factors.dtype)
@@ -358,13 +373,12 @@ _MOST_SQUARES = 1100  # Those that infinity would ask for.
 @lowers(aten.linalg_matrix_exp.default)
 def matrix_exp(b: Builder, a: Value) -> Value:
     """Taylor's polynomial of a / 2^s by four groups of powers (Paterson and Stockmeyer), squared s times."""
+    _refuse_type(a)
     if a.count == 0:
         return a
     shape = a.shape
     a = _batched(b, a)
     kind = REAL_OF.get(a.dtype, a.dtype)
-    if kind not in _LONGEST:
-        raise Unsupported(f"an exponential of {a.dtype}")
     size = b.op("abs", a, dtype=kind)
     norm = b.reduce(b.reduce(size, [1], "add", 0), [1], "maximum", 0)
     squares = b.op("ceil", b.divide(b.op("log", b.divide(norm, b.like(norm, _LONGEST[kind]))), b.like(norm, math.log(2))))

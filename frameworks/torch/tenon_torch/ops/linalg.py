@@ -3,7 +3,7 @@
 import torch
 
 from ..builder import Builder, Value
-from ..table import aten, lowers, overloads, prod
+from ..table import Unsupported, aten, lowers, overloads, prod
 
 
 def triangle(b: Builder, x: Value, upper: bool) -> Value:
@@ -14,6 +14,8 @@ def triangle(b: Builder, x: Value, upper: bool) -> Value:
 @lowers(aten.linalg_cholesky_ex.default)
 def cholesky(b: Builder, x: Value, *, upper=False, check_errors=False):
     """`info` is 1 for a matrix that is not positive definite, of which all elements become NaN."""
+    if check_errors:
+        raise Unsupported("an error that depends on elements")
     order = list(range(x.rank - 2)) + [x.rank - 1, x.rank - 2]
     if x.count == 0:
         return x, b.full(b.out[1].shape, 0, torch.int32)
