@@ -11,7 +11,7 @@ import torch
 from ..builder import Builder, Value
 from ..table import Unsupported, aten, lowers, prod
 from ..types import REAL_OF
-from .linalg import triangle
+from .linalg import eye, triangle
 
 _PANEL = 16  # Columns that are eliminated one by one before the rest of the matrix takes part.
 
@@ -202,7 +202,7 @@ def lu_unpack(b: Builder, lu: Value, pivots: Value, unpack_data=True, unpack_piv
         least = lower[-1]
         part = b.narrow(lu, lu.rank - 1, 0, least)
         rows, columns = (b.iota(part.shape, lu.rank - 2 + i, torch.int32) for i in range(2))
-        results[1] = b.select(b.compare(rows, columns, "GT"), part, b.convert(b.compare(rows, columns, "EQ"), lu.dtype))
+        results[1] = b.select(b.compare(rows, columns, "GT"), part, eye(b, part.shape, lu.dtype))
         results[2] = triangle(b, b.narrow(lu, lu.rank - 2, 0, least), True)
     return tuple(results)
 
@@ -345,10 +345,10 @@ def householder_product(b: Builder, a: Value, taus: Value) -> Value:
         return a
     shape = a.shape
     if taus.count == 0:
-        return b.convert(b.compare(b.iota(shape, a.rank - 2, torch.int32), b.iota(shape, a.rank - 1, torch.int32), "EQ"), a.dtype)
+        return eye(b, shape, a.dtype)
     a, taus = _batched(b, a), b.reshape(taus, (prod(shape[:-2]), taus.shape[-1]))
-    eye = b.convert(b.compare(b.iota(a.shape, 1, torch.int32), b.iota(a.shape, 2, torch.int32), "EQ"), a.dtype)
-    return b.reshape(_product(b, a, taus, eye, False), shape)
+    unit = eye(b, a.shape, a.dtype)
+    return b.reshape(_product(b, a, taus, unit, False), shape)
 
 
 @lowers(aten.ormqr.default)
@@ -385,20 +385,20 @@ def matrix_exp(b: Builder, a: Value) -> Value:
     squares = b.select(b.compare(norm, b.like(norm, _LONGEST[kind]), "GT"), b.op("minimum", squares, b.like(squares, _MOST_SQUARES)), b.like(squares, 0))
     by = b.broadcast_in_dim(b.op("power", b.like(squares, 2), b.op("negate", squares)), a.shape, [0])
     scaled = b.multiply(a, b.convert(by, a.dtype))
-    eye = b.convert(b.compare(b.iota(a.shape, 1, torch.int32), b.iota(a.shape, 2, torch.int32), "EQ"), a.dtype)
+    unit = eye(b, a.shape, a.dtype)
 
     def times(x: Value, y: Value) -> Value:
         return b.dot(x, y, ([2], [1]), ([0], [0]))
 
     width = 5
-    powers = [eye, scaled]
+    powers = [unit, scaled]
     for _ in range(width - 1):
         powers.append(times(powers[-1], scaled))
-    result = b.multiply(eye, b.like(eye, 1 / math.factorial(_DEGREE)))
+    result = b.multiply(unit, b.like(unit, 1 / math.factorial(_DEGREE)))
     for group in reversed(range(_DEGREE // width)):
         result = times(powers[width], result)
         for i in range(width):
-            result = b.add(result, b.multiply(powers[i], b.like(eye, 1 / math.factorial(group * width + i))))
+            result = b.add(result, b.multiply(powers[i], b.like(unit, 1 / math.factorial(group * width + i))))
     most = b.reduce(squares, [0], "maximum", 0)
 
     def square(now: list[Value]) -> list[Value]:

@@ -11,6 +11,12 @@ def triangle(b: Builder, x: Value, upper: bool) -> Value:
     return b.select(b.compare(rows, columns, "LE" if upper else "GE"), x, b.like(x, 0))
 
 
+def eye(b: Builder, shape, dtype: torch.dtype) -> Value:
+    """Ones where the last two indices are equal, and zeros."""
+    rows, columns = (b.iota(shape, len(shape) - 2 + i, torch.int32) for i in range(2))
+    return b.convert(b.compare(rows, columns, "EQ"), dtype)
+
+
 @lowers(aten.linalg_cholesky_ex.default)
 def cholesky(b: Builder, x: Value, *, upper=False, check_errors=False):
     """`info` is 1 for a matrix that is not positive definite, of which all elements become NaN."""
@@ -74,5 +80,4 @@ def cholesky_solve(b: Builder, right: Value, factor: Value, upper=False) -> Valu
 def cholesky_inverse(b: Builder, factor: Value, upper=False) -> Value:
     if factor.count == 0:
         return factor
-    rows, columns = (b.iota(factor.shape, factor.rank - 2 + i, torch.int32) for i in range(2))
-    return _by_factor(b, b.convert(b.compare(rows, columns, "EQ"), factor.dtype), factor, upper)
+    return _by_factor(b, eye(b, factor.shape, factor.dtype), factor, upper)
