@@ -2,6 +2,7 @@
 // scalars: they become control flow of the kernel.
 #include <algorithm>
 
+#include "hlo/lower/counted_loop.h"
 #include "hlo/lower/elements/branches.h"
 #include "hlo/lower/elements/rules.h"
 
@@ -24,8 +25,13 @@ Elements emit_while(ElementEmitter& e, const Instruction& op) {
   Elements inits;
   for (size_t i = 0; i < op.operand_count(); ++i) inits.push_back(e.element(op.operand(i), {}));
   const std::vector<ElementType> types = parameter_types(op.region(0));
-  const Values results = e.b.while_loop(
-      ElementEmitter::flat(inits),
+  const auto position = [&](size_t counter) {
+    return ElementEmitter::flat(
+               {inits.begin(), inits.begin() + static_cast<std::ptrdiff_t>(counter)})
+        .size();
+  };
+  const Values results = emit_loop(
+      e.b, op, ElementEmitter::flat(inits), position,
       [&](const Values& state) {
         return Values{e.call(op.region(0), ElementEmitter::unflat(state, types))[0].re};
       },

@@ -1,5 +1,4 @@
 #include "hlo/lower/schedules/workgroup.h"
-#include "hlo/lower/elements/branches.h"
 
 #include <algorithm>
 #include <functional>
@@ -7,6 +6,8 @@
 #include <tuple>
 #include <unordered_set>
 
+#include "hlo/lower/counted_loop.h"
+#include "hlo/lower/elements/branches.h"
 #include "hlo/lower/elements/index_math.h"
 #include "hlo/lower/schedules/scattering/scatter.h"
 #include "hlo/lower/uses.h"
@@ -233,8 +234,13 @@ class Workgroup {
         state.types.push_back(type.element_type());
       }
     }
-    const Values numbers = b_.while_loop(
-        ElementEmitter::flat(inits),
+    const auto position = [&](size_t counter) {
+      const auto end = state.arrays.begin() + static_cast<std::ptrdiff_t>(counter);
+      const auto before = std::count(state.arrays.begin(), end, kernel::kNone);
+      return ElementEmitter::flat({inits.begin(), inits.begin() + before}).size();
+    };
+    const Values numbers = emit_loop(
+        b_, op, ElementEmitter::flat(inits), position,
         [&](const Values& carried) {
           // A condition contains only computation: its values are emitted where they are used.
           bind_parameters(op.region(0), state, carried);

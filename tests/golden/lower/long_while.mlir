@@ -8,8 +8,7 @@
 // CHECK-NEXT: results
 // CHECK: kernel @while_workgroup(%x1: in f32[20000], {{.*}}%y2: inout f32[20000]) index s32 grid()
 // CHECK-NOT: f32[20000]
-// CHECK: while(%{{[0-9]+}} = 0, %{{[0-9]+}} = 0.0) : s32, f32 {
-// CHECK: } do(%[[I:[0-9]+]], %[[SUM:[0-9]+]]) {
+// CHECK: for %[[I:[0-9]+]] = (0, 20000, 1) carry(%[[SUM:[0-9]+]] = 0.0) : f32 {
 // CHECK-NOT: scratch
 // CHECK: store %[[SUM]], %y2[{{.*}}] : f32
 func.func @main(%x: tensor<20000xf32>, %y: tensor<20000xf32>) -> (tensor<f32>, tensor<20000xf32>) {

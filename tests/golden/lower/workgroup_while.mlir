@@ -1,5 +1,5 @@
-// A loop over small arrays is one kernel of one workgroup: the arrays in scratch memory, the counter
-// carried in a register, values that change places saved first.
+// A loop over small arrays is one kernel of one workgroup: the arrays in scratch memory, values that
+// change places saved first. Its number of turns is known, so that it is a `for`.
 // RUN: tenon opt %s --emit=program | FileCheck %s
 
 // CHECK: entry
@@ -7,9 +7,9 @@
 // CHECK-NEXT: results
 // CHECK: kernel @while_workgroup({{.*}}) index s32 grid()
 // CHECK: scratch %s : f32[8]
-// CHECK: while(%{{[0-9]+}} = 0) : s32 {
-// CHECK: } do(%{{[0-9]+}}) {
+// CHECK: for %{{[0-9]+}} = (0, 5, 1) {
 // CHECK: lanes(
+// CHECK: store 5, %y0[] : s32
 func.func @main(%x: tensor<8xf32>, %y: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
   %zero = stablehlo.constant dense<0> : tensor<i32>
   %r:3 = stablehlo.while(%i = %zero, %a = %x, %b = %y) : tensor<i32>, tensor<8xf32>, tensor<8xf32>
