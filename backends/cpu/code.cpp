@@ -10,6 +10,7 @@
 
 #include "backends/cpu/codegen/emitter.h"
 #include "backends/cpu/compiling.h"
+#include "backends/cpu/contraction/tiling.h"
 #include "backends/llvm/host.h"
 #include "backends/llvm/operations.h"
 #include "backends/support/parallel.h"
@@ -141,9 +142,10 @@ EmittedKernel emit_kernel(llvm::Module& module, const kernel::Kernel& kernel, si
 
 namespace {
 
-// Both functions of a contraction, called `name` and `name`.entry.
+// Both functions of a contraction, called `name` and `name`.entry, for about `threads` threads.
 EmittedKernel emit_contraction_kernel(llvm::Module& module, const ContractionLoops& loops,
-                                      const std::string& name, int64_t vector_bytes) {
+                                      const std::string& name, int64_t vector_bytes,
+                                      int64_t threads) {
   const ContractionFunction made = emit_contraction(module, loops, name, vector_bytes);
   EmittedKernel emitted;
   emitted.function = made.kernel.function;
@@ -159,6 +161,7 @@ EmittedKernel emit_contraction_kernel(llvm::Module& module, const ContractionLoo
       std::max(made.flops_a_workgroup * static_cast<double>(made.workgroups) / kFlopsANanosecond,
                bytes / kBytesANanosecond);
   code.grain = grain_of(code.nanoseconds, code.workgroups);
+  if (made.joins_workgroups) code.grain = std::max(code.grain, divided(code.workgroups, threads));
   code.buffers = loops.bytes;
   make_entry(module, made.kernel.function, 3, {}, code.symbol);
   return emitted;
@@ -168,7 +171,8 @@ EmittedKernel emit_contraction_kernel(llvm::Module& module, const ContractionLoo
 
 CpuKernelCode emit_contraction_code(llvm::Module& module, const ContractionLoops& loops,
                                     const std::string& name, int64_t vector_bytes) {
-  return emit_contraction_kernel(module, loops, name, vector_bytes).code;
+  constexpr int64_t kThreads = 4;  // Those of the machine that will run it are not known.
+  return emit_contraction_kernel(module, loops, name, vector_bytes, kThreads).code;
 }
 
 std::string direct_symbol_of(const std::string& contraction) {
@@ -230,10 +234,13 @@ kernel::TargetFeatures features_of(const codegen::TargetCpu& cpu) {
 
 Result<CpuCode> compile_contraction(const ContractionLoops& loops, const std::string& name,
                                     int64_t vector_bytes) {
+  // Code for one thread would keep others idle if the cache gave it to a process that has them.
+  const int64_t threads = std::max(2, tbb::info::default_concurrency());
   CpuCode code;
-  TENON_ASSIGN(code.objects, compile_objects(1, [&](llvm::Module& module, size_t) {
-                 code.kernels = {emit_contraction_kernel(module, loops, name, vector_bytes).code};
-               }));
+  TENON_ASSIGN(
+      code.objects, compile_objects(1, [&](llvm::Module& module, size_t) {
+        code.kernels = {emit_contraction_kernel(module, loops, name, vector_bytes, threads).code};
+      }));
   return code;
 }
 

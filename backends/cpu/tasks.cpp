@@ -81,7 +81,8 @@ bool run_tasks(Entry entry, std::byte* const* buffers, const uint64_t* scalars, 
                int64_t grain, int64_t scratch_bytes, const volatile uint32_t* const* stops) {
   std::byte* const mine = scratch_of_thread().at_least(scratch_bytes);
   if (mine == nullptr && scratch_bytes > 0) return false;
-  if (workgroups <= grain) {
+  // A thread that has none to share with computes adjacent workgroups at once.
+  if (workgroups <= grain || tbb::this_task_arena::max_concurrency() == 1) {
     const FloatMode mode;
     entry(buffers, scalars, 0, workgroups, mine, stops);
     return true;

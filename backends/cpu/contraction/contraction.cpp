@@ -16,6 +16,7 @@ using codegen::number;
 using llvm::Value;
 
 constexpr int64_t kAlignment = 64;
+constexpr int64_t kColumnsTogether = 1 << 14;  // Their sums, too, are read for each block of lines.
 
 int64_t aligned(int64_t bytes) { return divided(bytes, kAlignment) * kAlignment; }
 
@@ -48,11 +49,10 @@ class ContractionEmitter {
     outer.push_back({row_groups, 0, 0, 0});
     outer.push_back({column_groups, 0, 0, 0});
     for (const ContractionLoop& loop : outer) made.workgroups *= loop.extent;
-    emit_loop(b_, function_->getArg(3), function_->getArg(4), 1, {},
-              [&](Value* place, const LlvmValues&) {
-                workgroup(place, outer);
-                return LlvmValues{};
-              });
+    if (t_.joins) together_ = std::max<int64_t>(1, kColumnsTogether / columns_a_group());
+    made.joins_workgroups = t_.joins;
+    each(function_->getArg(3), function_->getArg(4), together_,
+         [&](Value* place) { workgroup(place, outer); });
     b_.CreateRetVoid();
     made.kernel = {function_, scratch_sums() + (t_.keeps_sums ? sums_bytes() : 0)};
     const int64_t rows = std::min(row_.extent, t_.rows_a_group);
@@ -125,8 +125,13 @@ class ContractionEmitter {
     column_begin_ = times(group[1], columns_a_group());
     row_end_ =
         least(b_.CreateAdd(row_begin_, number(b_, t_.rows_a_group)), number(b_, row_.extent));
-    column_end_ = least(b_.CreateAdd(column_begin_, number(b_, columns_a_group())),
-                        number(b_, column_.extent));
+    column_end_ = number(b_, column_.extent);
+    if (together_ == 1) {
+      column_end_ = least(b_.CreateAdd(column_begin_, number(b_, columns_a_group())), column_end_);
+    } else {
+      Value* const end = least(b_.CreateAdd(place, number(b_, together_)), function_->getArg(4));
+      column_end_ = least(times(end, columns_a_group()), column_end_);
+    }
     if (is_dot_products(loops_)) {
       each(row_begin_, row_end_, t_.rows, [&](Value* at) { dots(at); });
       return;
@@ -318,6 +323,7 @@ class ContractionEmitter {
     tile.a_sum = t_.packs_lhs ? packing_.lhs_sum() : sum_.lhs;
     tile.b_sum = t_.packs_rhs ? t_.columns() : sum_.rhs;
     tile.c_row = t_.keeps_sums ? columns_a_group() : row_.result;
+    tile.along_memory = t_.streams;
     tile.ahead = rows * ahead_of_row();
     tile.ahead_is_next = is_ahead_in_panel();
     std::vector<Value*> masks;
@@ -352,6 +358,7 @@ class ContractionEmitter {
   Value* row_begin_ = nullptr;
   Value* row_end_ = nullptr;
   Value* column_begin_ = nullptr;
+  int64_t together_ = 1;  // Workgroups that are computed as one.
   Value* column_end_ = nullptr;
 };
 

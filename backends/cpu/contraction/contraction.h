@@ -58,6 +58,8 @@ struct ContractionFunction {
   CpuKernelFunction kernel;
   int64_t workgroups = 1;
   double flops_a_workgroup = 0;
+  /// Adjacent workgroups take less time in one call than in several.
+  bool joins_workgroups = false;
 };
 ContractionFunction emit_contraction(llvm::Module& module, const ContractionLoops& loops,
                                      const std::string& name, int64_t vector_bytes);

@@ -140,11 +140,61 @@ TEST(Contraction, FewRowsTimesALargeMatrix) {
     const Shape shapes[] = {Shape(kF32, {1, rows, 130}), Shape(kF32, {1, 130, 2100})};
     const auto loops = loops_of({{0}, {0}, {2}, {1}}, shapes, Shape(kF32, {1, rows, 2100}));
     ASSERT_TRUE(loops);
-    EXPECT_EQ(tiling_of(*loops, 64).sums_a_block, 8);
-    EXPECT_FALSE(tiling_of(*loops, 64).packs_rhs);
+    const Tiling tiling = tiling_of(*loops, 64);
+    EXPECT_EQ(tiling.sums_a_block, 8);
+    EXPECT_FALSE(tiling.packs_rhs);
+    EXPECT_TRUE(tiling.streams && tiling.joins);
     expect_right({kF32, kF32, kF32}, {1, rows, 2100, 130});
     expect_right({kF32, kF32, kBF16}, {1, rows, 2100, 131});
   }
+}
+
+// Adjacent workgroups of such columns are computed as one, whatever the range that a thread gets.
+TEST(Contraction, AnyRangeOfJoinedWorkgroups) {
+  const Shape shapes[] = {Shape(kF32, {2, 130}), Shape(kF32, {130, 2100})};
+  const Shape result(kF32, {2, 2100});
+  const auto loops = loops_of({{}, {}, {1}, {0}}, shapes, result);
+  ASSERT_TRUE(loops);
+  auto code = compile_contraction(*loops, "contraction", codegen::host().vector_bytes);
+  ASSERT_TRUE(code) << code.error().to_string();
+  const int64_t workgroups = code->kernels[0].workgroups;
+  ASSERT_GE(workgroups, 8);
+  const auto library = load_library(*std::move(code));
+  ASSERT_TRUE(library) << library.error().to_string();
+  Random random(1);
+  Literal lhs(shapes[0]), rhs(shapes[1]);
+  for (Literal* each : {&lhs, &rhs}) {
+    for (int64_t i = 0; i < each->element_count(); ++i) {
+      each->set_double(i, static_cast<double>(random.below(2001)) / 999 - 1);
+    }
+  }
+  const uint32_t go = 0;
+  const volatile uint32_t* const stops[] = {&go, &go};
+  const auto in_parts_of = [&](int64_t part) {
+    Literal to(result);
+    std::byte* const buffers[] = {lhs.mutable_data().data(), rhs.mutable_data().data(),
+                                  to.mutable_data().data()};
+    for (int64_t begin = 0; begin < workgroups; begin += part) {
+      (*library)->entry(0)(buffers, nullptr, begin, std::min(begin + part, workgroups), nullptr,
+                           stops);
+    }
+    return to;
+  };
+  const Literal whole = in_parts_of(workgroups);
+  for (const int64_t part : {1, 3, 5}) EXPECT_EQ(in_parts_of(part), whole) << part;
+}
+
+// Short lines of a matrix that no cache holds are read one by one, others eight at a time.
+TEST(Contraction, LinesOfALargeMatrixTimesAVector) {
+  const auto rows = [](int64_t m, int64_t k) {
+    const Shape shapes[] = {Shape(kF32, {m, k}), Shape(kF32, {k})};
+    const auto loops = loops_of({{}, {}, {1}, {0}}, shapes, Shape(kF32, {m}));
+    return loops ? tiling_of(*loops, 64).rows : 0;
+  };
+  EXPECT_EQ(rows(4000, 600), 1);
+  EXPECT_EQ(rows(1000, 600), 8);
+  EXPECT_EQ(rows(4000, 2000), 8);
+  expect_right({kF32, kF32, kF32}, {1, 4000, 1, 600});
 }
 
 // Panels of columns are shared out evenly, among several workgroups if there is enough work.

@@ -70,7 +70,7 @@ class MicroKernel {
     return next;
   }
 
-  bool is_far_apart() const { return t_.b_sum * e_.b.bytes() >= kFarApart; }
+  bool is_far_apart() const { return !t_.along_memory && t_.b_sum * e_.b.bytes() >= kFarApart; }
 
   void prefetch(Value* place, uint32_t locality) {
     Value* const reads = b_.getInt32(0);

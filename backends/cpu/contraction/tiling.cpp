@@ -16,6 +16,8 @@ constexpr int64_t kSumsOfFewRows = 64;
 constexpr int64_t kLinesAbreast = 8;
 constexpr int64_t kPanelsAbreast = 16;
 constexpr int64_t kFarFrom = 1 << 20;   // bytes of an operand that is not in a cache
+constexpr int64_t kInMemory = 1 << 23;  // bytes of an operand that is in no cache
+constexpr int64_t kPageBytes = 4096;
 constexpr int64_t kPackFrom = 1 << 18;  // bytes of an operand that no longer stays in a near cache
 
 Tiling of_dot_products(const ContractionLoops& loops, int64_t lanes) {
@@ -23,10 +25,25 @@ Tiling of_dot_products(const ContractionLoops& loops, int64_t lanes) {
   const int64_t sums = loops.sums[0].extent;
   Tiling t;
   t.width = std::min(lanes, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(sums))));
-  t.rows = std::min<int64_t>(rows, 8);
+  // The processor follows one stream better than several that share no page.
+  const auto line = sums * static_cast<int64_t>(storage_bytes(loops.lhs));
+  const bool is_one_stream = line < kPageBytes && rows * line > kInMemory;
+  t.rows = is_one_stream ? 1 : std::min<int64_t>(rows, 8);
   t.rows_a_group = divided(std::min<int64_t>(rows, kRowsAWorkgroup), t.rows) * t.rows;
   t.sums_a_block = sums;
   return t;
+}
+
+// Turns of the loops around the innermost ones.
+int64_t outer_turns(const ContractionLoops& loops) {
+  int64_t turns = 1;
+  for (const std::vector<ContractionLoop>* list : {&loops.batch, &loops.rows, &loops.columns}) {
+    for (const ContractionLoop& each : *list) {
+      const bool is_inner = list != &loops.batch && &each == &list->back();
+      if (!is_inner) turns *= each.extent;
+    }
+  }
+  return turns;
 }
 
 // At most `most`, all workgroups about as many; fewer if there are few workgroups for the work.
@@ -34,16 +51,12 @@ Tiling of_dot_products(const ContractionLoops& loops, int64_t lanes) {
 int64_t panels_of(const ContractionLoops& loops, const Tiling& t, int64_t most) {
   constexpr double kWorthSeveral = 1 << 21;  // products
   constexpr int64_t kWorkgroups = 4;
-  const int64_t panels = divided(loops.columns.back().extent, t.columns());
-  int64_t others = divided(loops.rows.back().extent, t.rows_a_group);
+  const int64_t rows = loops.rows.back().extent, columns = loops.columns.back().extent;
+  const int64_t panels = divided(columns, t.columns());
+  const int64_t outer = outer_turns(loops);
+  const int64_t others = divided(rows, t.rows_a_group) * outer;
   double products = static_cast<double>(loops.sums[0].extent);
-  for (const std::vector<ContractionLoop>* list : {&loops.batch, &loops.rows, &loops.columns}) {
-    for (const ContractionLoop& each : *list) {
-      const bool is_inner = list != &loops.batch && &each == &list->back();
-      if (!is_inner) others *= each.extent;
-      products *= static_cast<double>(each.extent);
-    }
-  }
+  for (const int64_t turns : {outer, rows, columns}) products *= static_cast<double>(turns);
   int64_t groups = divided(panels, most);
   if (!t.packs_lhs && products >= kWorthSeveral) {
     groups = std::max(groups, std::min(panels, divided(kWorkgroups, others)));
@@ -96,11 +109,11 @@ Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes) {
   const bool several = row.extent > t.rows;
   const bool blocks = t.packs_rhs || t.packs_lhs || (in_panels && several);
   const int64_t most_sums = blocks ? kSumsABlock : few && several ? kSumsOfFewRows : sum.extent;
-  const bool streams =
-      few && !several && sum.extent * column.extent * bytes > kFarFrom && !t.packs_lhs;
-  t.sums_a_block = std::min(sum.extent, streams ? kLinesAbreast : most_sums);
+  t.streams = few && !several && sum.extent * column.extent * bytes > kFarFrom && !t.packs_lhs;
+  t.sums_a_block = std::min(sum.extent, t.streams ? kLinesAbreast : most_sums);
   t.keeps_sums = loops.result != loops.sum && t.sums_a_block < sum.extent;
-  t.panels = panels_of(loops, t, streams ? kPanelsAbreast : kPanelsABlock);
+  t.joins = t.streams && !t.keeps_sums && outer_turns(loops) == 1;
+  t.panels = t.joins ? 1 : panels_of(loops, t, t.streams ? kPanelsAbreast : kPanelsABlock);
   return t;
 }
 

@@ -15,6 +15,10 @@ struct Tiling {
   bool packs_rhs = false;
   bool packs_lhs = false;
   bool keeps_sums = false;  ///< In scratch memory between blocks, because the result is narrower.
+  bool streams = false;     ///< Lines of the right operand are read along far memory, side by side.
+  /// Such lines are read faster the longer they are: adjacent workgroups, each of a panel, are
+  /// computed as one where one thread runs them.
+  bool joins = false;
 
   int64_t columns() const { return width * vectors; }
 };
