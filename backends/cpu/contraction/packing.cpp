@@ -48,30 +48,32 @@ void Packing::panel(Value* to, Value* from, Value* left, Value* count) const {
   if (column_.rhs == 1 || sum_.rhs != 1 || t_.width < 4 || t_.width > 16) {
     return lines(to, from, left, zero, count);
   }
-  Value* const squares = b_.CreateAnd(count, number(b_, -t_.width));
-  emit_branch(
-      b_, b_.CreateICmpSGE(left, number(b_, t_.columns())),
-      [&] {
-        each(b_, zero, squares, t_.width, [&](Value* k) { square(to, from, k); });
-        lines(to, from, left, squares, count);
-      },
-      [&] { lines(to, from, left, zero, count); });
+  // Squares of whole vectors, then the products behind them; panels at the edge have no squares.
+  const bool has_edge = column_.extent % t_.columns() != 0;
+  Value* squares = b_.CreateAnd(count, number(b_, -t_.width));
+  if (has_edge) {
+    Value* const whole = b_.CreateICmpSGE(left, number(b_, t_.columns()));
+    squares = b_.CreateSelect(whole, squares, zero);
+  }
+  each(b_, zero, squares, t_.width, [&](Value* k) {
+    each(b_, zero, number(b_, t_.columns()), t_.width,
+         [&](Value* column) { square(to, from, k, column); });
+  });
+  const bool has_rest = sum_.extent % t_.width != 0 || t_.sums_a_block % t_.width != 0;
+  if (has_edge || has_rest) lines(to, from, left, squares, count);
 }
 
 // Packs as many products as a vector has lanes, for all columns, by loads along the products.
-void Packing::square(Value* to, Value* from, Value* k) const {
-  for (int64_t v = 0; v < t_.vectors; ++v) {
-    std::vector<Value*> lines;
-    for (int64_t i = 0; i < t_.width; ++i) {
-      Value* const column = rhs_.at(from, (v * t_.width + i) * column_.rhs);
-      lines.push_back(rhs_.load(rhs_.at(column, k), t_.width));
-    }
-    codegen::transpose(b_, lines);
-    for (int64_t i = 0; i < t_.width; ++i) {
-      Value* const line = times(b_, b_.CreateAdd(k, number(b_, i)), t_.columns());
-      Value* const place = packed_.at(to, b_.CreateAdd(line, number(b_, v * t_.width)));
-      packed_.store(lines[static_cast<size_t>(i)], place);
-    }
+void Packing::square(Value* to, Value* from, Value* k, Value* column) const {
+  std::vector<Value*> lines;
+  Value* const first = rhs_.at(from, b_.CreateAdd(times(b_, column, column_.rhs), k));
+  for (int64_t i = 0; i < t_.width; ++i) {
+    lines.push_back(rhs_.load(rhs_.at(first, i * column_.rhs), t_.width));
+  }
+  codegen::transpose(b_, lines);
+  for (int64_t i = 0; i < t_.width; ++i) {
+    Value* const line = times(b_, b_.CreateAdd(k, number(b_, i)), t_.columns());
+    packed_.store(lines[static_cast<size_t>(i)], packed_.at(to, b_.CreateAdd(line, column)));
   }
 }
 

@@ -25,7 +25,7 @@ class Packing {
   void rows(llvm::Value* to, llvm::Value* from, llvm::Value* left, llvm::Value* count) const;
 
  private:
-  void square(llvm::Value* to, llvm::Value* from, llvm::Value* k) const;
+  void square(llvm::Value* to, llvm::Value* from, llvm::Value* k, llvm::Value* column) const;
   void lines(llvm::Value* to, llvm::Value* from, llvm::Value* left, llvm::Value* first,
              llvm::Value* count) const;
   void rows_across(llvm::Value* to, llvm::Value* from, llvm::Value* left, llvm::Value* count) const;

@@ -64,6 +64,16 @@ int64_t panels_of(const ContractionLoops& loops, const Tiling& t, int64_t most) 
   return divided(panels, groups);
 }
 
+// As many rows as there are registers for. Fewer that divide all rows without a rest take as long,
+// if their sums are enough to hide the latency of fma, and need the code of one size of tile alone.
+int64_t rows_of_tile(int64_t extent, int64_t vectors, int64_t most) {
+  constexpr int64_t kLeastSums = 12;
+  for (int64_t rows = most; rows * vectors >= kLeastSums; --rows) {
+    if (extent % rows == 0) return rows;
+  }
+  return divided(extent, divided(extent, most));
+}
+
 }  // namespace
 
 bool is_dot_products(const ContractionLoops& loops) {
@@ -89,7 +99,7 @@ Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes) {
   // Accumulators, and some registers for a row of the right operand.
   const int64_t registers = vector_bytes >= 64 ? 32 : 16;
   const int64_t most_rows = std::min<int64_t>((registers - 4) / t.vectors, 14);
-  t.rows = divided(row.extent, divided(row.extent, most_rows));
+  t.rows = rows_of_tile(row.extent, t.vectors, most_rows);
   const int64_t tiles = divided(row.extent, t.rows);
   const int64_t groups = divided(row.extent, kRowsAWorkgroup);
   t.rows_a_group = divided(tiles, groups) * t.rows;
