@@ -185,7 +185,7 @@ Result<std::vector<std::string>> compile_objects(
   std::vector<Status> outcomes(objects.size());
   const auto compile_one = [&](size_t o) -> Status {
     llvm::LLVMContext context;
-    TENON_ASSIGN(const auto machine, codegen::make_host_machine());
+    TENON_ASSIGN(llvm::TargetMachine* const machine, codegen::host_machine());
     llvm::Module module("tenon", context);
     codegen::set_target(module, *machine);
     const size_t end = std::min(count, (o + 1) * an_object);

@@ -202,15 +202,18 @@ bool converts_half(std::string_view triple, std::string_view features) {
   return has_any(triple, features, {",+f16c,", ",+avx512f,"});
 }
 
-Result<std::unique_ptr<llvm::TargetMachine>> make_host_machine() {
+Result<llvm::TargetMachine*> host_machine() {
+  thread_local std::unique_ptr<llvm::TargetMachine> made;
+  if (made != nullptr) return made.get();
   std::string error;
   const llvm::Target* const target = llvm::TargetRegistry::lookupTarget(host().triple, error);
   if (target == nullptr) return unimplemented("LLVM has no target {}", host().triple);
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // K8
-  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
-      host().triple, host().cpu, host().features, options, llvm::Reloc::PIC_,
-      llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, /*JIT=*/true));
+  made.reset(target->createTargetMachine(host().triple, host().cpu, host().features, options,
+                                         llvm::Reloc::PIC_, llvm::CodeModel::Small,
+                                         llvm::CodeGenOptLevel::Default, /*JIT=*/true));
+  return made.get();
 }
 
 Result<std::unique_ptr<llvm::TargetMachine>> make_object_machine(const TargetCpu& cpu) {

@@ -43,8 +43,9 @@ bool has_fma(std::string_view triple, std::string_view features);
 /// Whether it has instructions for conversions between f16 and f32. All except x86 do.
 bool converts_half(std::string_view triple, std::string_view features);
 
-/// A machine for one thread. Errors: kUnimplemented if LLVM has no such target.
-Result<std::unique_ptr<llvm::TargetMachine>> make_host_machine();
+/// The machine that the calling thread compiles with, one module after the other: LLVM reads the
+/// features of the processor once for each. Errors: kUnimplemented if LLVM has no such target.
+Result<llvm::TargetMachine*> host_machine();
 
 /// A machine that makes objects for a linker: each function and constant has a section of its own.
 Result<std::unique_ptr<llvm::TargetMachine>> make_object_machine(const TargetCpu& cpu);

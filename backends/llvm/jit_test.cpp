@@ -21,7 +21,7 @@ std::string object(const char* text) {
     ADD_FAILURE() << diagnostic.getMessage().str();
     return "";
   }
-  const auto machine = make_host_machine().value();
+  llvm::TargetMachine* const machine = host_machine().value();
   set_target(*module, *machine);
   return compile_to_object(*module, *machine).value();
 }

@@ -57,7 +57,7 @@ std::unique_ptr<LoadedObjects> expanded(const std::string& body, std::string* te
   analyses.registerPass([] { return llvm::TargetIRAnalysis(); });
   ExpandMaskedMemoryPass().run(*module->getFunction("access"), analyses);
   llvm::raw_string_ostream(*text) << *module;
-  const auto machine = make_host_machine().value();
+  llvm::TargetMachine* const machine = host_machine().value();
   set_target(*module, *machine);
   const std::string objects[] = {compile_to_object(*module, *machine).value()};
   return std::move(load_objects(objects, {}).value());

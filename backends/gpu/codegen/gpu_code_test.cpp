@@ -402,7 +402,7 @@ void expect_remainders(Remainder<T> remainder, ElementType type) {
 TEST(GpuCode, RemaindersAreExact) {
   llvm::LLVMContext context;
   llvm::Module module("remainders", context);
-  const auto machine = codegen::make_host_machine();
+  const auto machine = codegen::host_machine();
   ASSERT_TRUE(machine);
   codegen::set_target(module, **machine);
   for (llvm::Type* const type :

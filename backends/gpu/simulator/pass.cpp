@@ -367,7 +367,7 @@ Result<SimImage> make_host_code(llvm::Module& module, bool checks) {
 Result<std::string> assemble_for_host(llvm::Module& module, bool checks, const std::string& dump) {
   if (!dump.empty()) codegen::write_text(module, dump + ".gpu.ll");
   TENON_ASSIGN(SimImage image, make_host_code(module, checks));
-  TENON_ASSIGN(const auto machine, codegen::make_host_machine());
+  TENON_ASSIGN(llvm::TargetMachine* const machine, codegen::host_machine());
   codegen::set_target(module, *machine);
   TENON_ASSIGN(image.object, codegen::compile_to_object(module, *machine, dump));
   return save(image);
