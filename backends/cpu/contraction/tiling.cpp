@@ -74,6 +74,22 @@ int64_t rows_of_tile(int64_t extent, int64_t vectors, int64_t most) {
   return divided(extent, divided(extent, most));
 }
 
+// Each group of rows packs the right operand again: if it is packed, there are only as many groups
+// as several threads want.
+int64_t rows_of_group(const ContractionLoops& loops, const Tiling& t) {
+  constexpr int64_t kMostRows = 512;
+  constexpr int64_t kLeastGroups = 4, kWorkgroups = 16;
+  const int64_t rows = loops.rows.back().extent;
+  int64_t groups = divided(rows, kRowsAWorkgroup);
+  if (t.packs_rhs) {
+    const int64_t others =
+        divided(loops.columns.back().extent, kPanelsABlock * t.columns()) * outer_turns(loops);
+    const int64_t wanted = std::max(kLeastGroups, divided(kWorkgroups, others));
+    groups = std::max(divided(rows, kMostRows), std::min(groups, wanted));
+  }
+  return divided(divided(rows, t.rows), groups) * t.rows;
+}
+
 }  // namespace
 
 bool is_dot_products(const ContractionLoops& loops) {
@@ -100,9 +116,6 @@ Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes) {
   const int64_t registers = vector_bytes >= 64 ? 32 : 16;
   const int64_t most_rows = std::min<int64_t>((registers - 4) / t.vectors, 14);
   t.rows = rows_of_tile(row.extent, t.vectors, most_rows);
-  const int64_t tiles = divided(row.extent, t.rows);
-  const int64_t groups = divided(row.extent, kRowsAWorkgroup);
-  t.rows_a_group = divided(tiles, groups) * t.rows;
   const bool widens = loops.rhs != loops.sum;
   const bool is_large = widens || sum.extent * column.extent * bytes > kPackFrom;
   const bool repeats = row.extent > 2 * t.rows && is_large;
@@ -113,6 +126,7 @@ Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes) {
                 row.extent * sum.extent * bytes > kPackFrom;
   const bool few = row.extent <= kFewRows && column.rhs == 1 && !in_panels;
   if (few) t.packs_rhs = t.packs_lhs = false;
+  t.rows_a_group = rows_of_group(loops, t);
   // Widening single elements takes longer than widening vectors of them once for all columns.
   if (loops.lhs != loops.sum) t.packs_lhs = true;
   // Some sums of all columns stay in the cache from one tile of rows to the next.
