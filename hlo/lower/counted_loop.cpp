@@ -66,7 +66,7 @@ std::optional<Limit> limit_of(const Computation& condition) {
   return std::nullopt;
 }
 
-// What a turn adds to part `counter` of the state.
+// The number that a turn adds to part `counter` of the state.
 std::optional<int64_t> step_of(const Computation& body, size_t counter) {
   const Instruction& next = *body.return_instruction()->operand(counter).def;
   const bool subtracts = next.code() == OpCode::kSubtract;

@@ -149,7 +149,7 @@ TEST(Contraction, FewRowsTimesALargeMatrix) {
   }
 }
 
-// Adjacent workgroups of such columns are computed as one, whatever the range that a thread gets.
+// Adjacent workgroups of such columns are computed as one, in any range that a thread gets.
 TEST(Contraction, AnyRangeOfJoinedWorkgroups) {
   const Shape shapes[] = {Shape(kF32, {2, 130}), Shape(kF32, {130, 2100})};
   const Shape result(kF32, {2, 2100});
