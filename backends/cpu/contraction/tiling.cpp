@@ -68,7 +68,9 @@ int64_t panels_of(const ContractionLoops& loops, const Tiling& t, int64_t most) 
 // if their sums are enough to hide the latency of fma, and need the code of one size of tile alone.
 int64_t rows_of_tile(int64_t extent, int64_t vectors, int64_t most) {
   constexpr int64_t kLeastSums = 12;
-  for (int64_t rows = most; rows * vectors >= kLeastSums; --rows) {
+  // Each tile of few rows reads the right operand where it lies: there are as few as possible.
+  const int64_t least = extent <= kFewRows ? most : 1;
+  for (int64_t rows = most; rows >= least && rows * vectors >= kLeastSums; --rows) {
     if (extent % rows == 0) return rows;
   }
   return divided(extent, divided(extent, most));
@@ -136,7 +138,10 @@ Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes) {
   t.streams = few && !several && sum.extent * column.extent * bytes > kFarFrom && !t.packs_lhs;
   t.sums_a_block = std::min(sum.extent, t.streams ? kLinesAbreast : most_sums);
   t.keeps_sums = loops.result != loops.sum && t.sums_a_block < sum.extent;
-  t.joins = t.streams && !t.keeps_sums && outer_turns(loops) == 1;
+  // More rows keep a thread busy enough for the memory.
+  constexpr int64_t kRowsBoundByMemory = 3;
+  t.joins =
+      t.streams && row.extent <= kRowsBoundByMemory && !t.keeps_sums && outer_turns(loops) == 1;
   t.panels = t.joins ? 1 : panels_of(loops, t, t.streams ? kPanelsAbreast : kPanelsABlock);
   return t;
 }
