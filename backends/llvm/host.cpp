@@ -213,6 +213,7 @@ Result<llvm::TargetMachine*> host_machine() {
   made.reset(target->createTargetMachine(host().triple, host().cpu, host().features, options,
                                          llvm::Reloc::PIC_, llvm::CodeModel::Small,
                                          llvm::CodeGenOptLevel::Default, /*JIT=*/true));
+  if (made == nullptr) return unimplemented("LLVM makes no machine of {}", host().triple);
   return made.get();
 }
 

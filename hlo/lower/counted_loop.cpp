@@ -1,10 +1,13 @@
 #include "hlo/lower/counted_loop.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
+#include <vector>
 
 #include "core/kernel/analysis/ranges.h"
 #include "hlo/inference/infer_util.h"
+#include "hlo/lower/elements/contraction.h"
 
 namespace tenon::hlo::lower {
 namespace {
@@ -13,8 +16,10 @@ using kernel::Builder;
 using kernel::ValueId;
 using kernel::Values;
 
-// The most turns of a `for`, and of all `for`s within each other: some milliseconds of a lane.
+// The most turns of a `for`, and the most operations on elements between two looks at the stop
+// flag: tens of milliseconds.
 constexpr int64_t kMostTurns = 1 << 16;
+constexpr double kMostWork = 1 << 24;
 
 std::optional<int64_t> constant_number(Value value) {
   const std::optional<I64s> all = infer::constant_integers(value);
@@ -75,13 +80,14 @@ std::optional<int64_t> step_of(const Computation& body, size_t counter) {
     const auto step = constant_number(next.operand(1 - side));
     if (!step || next.operand(side) != body.parameter(counter)) continue;
     if (!subtracts) return step;
-    return side == 0 ? std::optional(-*step) : std::nullopt;
+    const bool negates = side == 0 && *step != std::numeric_limits<int64_t>::min();
+    return negates ? std::optional(-*step) : std::nullopt;
   }
   return std::nullopt;
 }
 
-// Turns while `first + turns * step` is less (or no greater) than `limit`; of a loop that counts
-// down, the same of all signs turned around.
+// Turns while `first + turns * step` is less (or no greater) than `limit`. If the loop counts down,
+// all signs are turned first. Nothing for other comparisons.
 std::optional<__int128> turns_of(const Limit& to, __int128 first, __int128 step) {
   __int128 limit = to.limit;
   ComparisonDirection direction = to.direction;
@@ -110,23 +116,71 @@ std::optional<CountedLoop> count_of(const Instruction& op) {
       kernel::range_of_type(op.operand_type(limit->counter).element_type());
   const __int128 last = *first + *turns * *step;
   if (last < type.low || last > type.high) return std::nullopt;
-  return CountedLoop{limit->counter, *first, *step, static_cast<int64_t>(*turns)};
+  return CountedLoop{limit->counter, *first, *step, static_cast<int64_t>(*turns),
+                     static_cast<int64_t>(last)};
 }
 
-// The most turns of loops that count within each other in the regions of `op`.
-int64_t turns_within(const Instruction& op) {
+double most_elements(const std::vector<Type>& types) {
   int64_t most = 1;
+  for (const Type& type : types) {
+    if (type.is_tensor()) most = std::max(most, element_count(type.dims()));
+  }
+  return static_cast<double>(most);
+}
+
+std::vector<Type> operand_types(const Instruction& op) {
+  std::vector<Type> types;
+  for (size_t i = 0; i < op.operand_count(); ++i) types.push_back(op.operand_type(i));
+  return types;
+}
+
+// How often the ops around `op`, up to the next loop, may run it: at most once for each element.
+double times_around(const Instruction& op) {
+  double times = 1;
+  for (const Instruction* at = op.parent()->owner(); at != nullptr; at = at->parent()->owner()) {
+    if (at->code() == OpCode::kWhile) break;
+    if (at->code() == OpCode::kIf || at->code() == OpCode::kCase) continue;
+    times *= std::max(most_elements(operand_types(*at)), most_elements(at->result_types()));
+  }
+  return times;
+}
+
+// An upper estimate of the operations of an op without its regions.
+double own_work(const Instruction& op) {
+  const double results = most_elements(op.result_types());
+  if (op.code() == OpCode::kDotGeneral) {
+    return results * static_cast<double>(element_count(DotShape(op).k));
+  }
+  const double operands = most_elements(operand_types(op));
+  const Category category = op.info().category;
+  const bool has_windows = category == Category::kContraction ||
+                           (category == Category::kReduction && op.code() != OpCode::kReduce);
+  return has_windows ? results * operands : std::max(results, operands);
+}
+
+bool is_brief(const Instruction& op, const CountedLoop& loop, double work_of_turn) {
+  return times_around(op) * static_cast<double>(loop.turns) * work_of_turn <= kMostWork;
+}
+
+// The operations of the regions of `op`, each once. A loop within them that counts runs all of its
+// turns; another polls the stop flag in each.
+double work_within(const Instruction& op) {
+  double work = 0;
   for (size_t r = 0; r < op.region_count(); ++r) {
     for (const Instruction& inner : op.region(r)) {
-      int64_t turns = turns_within(inner);
+      const double within = work_within(inner);
       if (inner.code() == OpCode::kWhile) {
         const std::optional<CountedLoop> loop = count_of(inner);
-        if (loop && loop->turns <= kMostTurns / turns) turns *= std::max<int64_t>(loop->turns, 1);
+        const bool counts = loop && is_brief(inner, *loop, within);
+        work += counts ? static_cast<double>(std::max<int64_t>(loop->turns, 1)) * within : within;
+      } else if (inner.code() == OpCode::kFusion) {
+        work += within;
+      } else if (inner.code() != OpCode::kConstant && inner.code() != OpCode::kReturn) {
+        work += own_work(inner) * (1 + within);
       }
-      most = std::max(most, turns);
     }
   }
-  return most;
+  return work;
 }
 
 Values without(Values values, size_t position) {
@@ -142,8 +196,7 @@ Values with(Values values, size_t position, ValueId value) {
 
 std::optional<CountedLoop> counted_loop(const Instruction& op) {
   const std::optional<CountedLoop> loop = count_of(op);
-  if (!loop || loop->turns > kMostTurns / turns_within(op)) return std::nullopt;
-  return loop;
+  return loop && is_brief(op, *loop, work_within(op)) ? loop : std::nullopt;
 }
 
 Values emit_loop(Builder& b, const Instruction& op, const Values& inits,
@@ -163,7 +216,7 @@ Values emit_loop(Builder& b, const Instruction& op, const Values& inits,
         const Values state = with(without(arguments, 0), at, counter(arguments[0]));
         return without(body(state), at);
       });
-  return with(results, at, b.integer(type, loop->first + loop->turns * loop->step));
+  return with(results, at, b.integer(type, loop->last));
 }
 
 }  // namespace tenon::hlo::lower

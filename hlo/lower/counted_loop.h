@@ -16,13 +16,14 @@ struct CountedLoop {
   size_t counter = 0;  ///< The number of the integer within the state.
   int64_t first = 0;   ///< Its initial value, a constant.
   int64_t step = 0;    ///< Not 0.
-  int64_t turns = 0;   ///< May be 0. first + turns * step fits the integer's type.
+  int64_t turns = 0;   ///< May be 0.
+  int64_t last = 0;    ///< first + turns * step, the value behind the loop.
   bool operator==(const CountedLoop&) const = default;
 };
 
-/// How `op`, a while, counts; nothing if its number of turns is unknown, or so large, with the
-/// turns of the loops that count within it, that only a `while`, which polls the stop flag (B27),
-/// can be stopped in time.
+/// How `op`, a while, counts; nothing if its number of turns is unknown, or if its turns, with
+/// those of the loops that count within it, are so much work that only a `while`, which polls the
+/// stop flag (B27), can be stopped in time.
 std::optional<CountedLoop> counted_loop(const Instruction& op);
 
 /// Emits `op`, a while, as a `for` if it counts, else as a `while`. `inits` and what the functions
