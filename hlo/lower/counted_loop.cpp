@@ -151,11 +151,17 @@ double own_work(const Instruction& op) {
   if (op.code() == OpCode::kDotGeneral) {
     return results * static_cast<double>(element_count(DotShape(op).k));
   }
+  const auto elements_of = [&](size_t operand) {
+    return most_elements({op.operand_type(operand)});
+  };
+  // Only the part that changes: long arrays are updated in place.
+  if (op.code() == OpCode::kDynamicUpdateSlice) return elements_of(1);
+  if (op.code() == OpCode::kScatter) return elements_of(op.result_count() + 1);
   const double operands = most_elements(operand_types(op));
+  if (op.code() == OpCode::kReduce) return std::max(results, operands);
   const Category category = op.info().category;
-  const bool has_windows = category == Category::kContraction ||
-                           (category == Category::kReduction && op.code() != OpCode::kReduce);
-  return has_windows ? results * operands : std::max(results, operands);
+  const bool combines = category == Category::kReduction || category == Category::kContraction;
+  return combines ? results * operands : results;
 }
 
 bool is_brief(const Instruction& op, const CountedLoop& loop, double work_of_turn) {

@@ -68,7 +68,7 @@ int64_t panels_of(const ContractionLoops& loops, const Tiling& t, int64_t most) 
 // if their sums are enough to hide the latency of fma, and need the code of one size of tile alone.
 int64_t rows_of_tile(int64_t extent, int64_t vectors, int64_t most) {
   constexpr int64_t kLeastSums = 12;
-  // Each tile of few rows reads the right operand where it lies: there are as few as possible.
+  // Each tile of few rows reads the right operand in place: there are as few as possible.
   const int64_t least = extent <= kFewRows ? most : 1;
   for (int64_t rows = most; rows >= least && rows * vectors >= kLeastSums; --rows) {
     if (extent % rows == 0) return rows;
