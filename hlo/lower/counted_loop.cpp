@@ -168,8 +168,8 @@ bool is_brief(const Instruction& op, const CountedLoop& loop, double work_of_tur
   return times_around(op) * static_cast<double>(loop.turns) * work_of_turn <= kMostWork;
 }
 
-// The operations of the regions of `op`, each once. A loop within them that counts runs all of its
-// turns; another polls the stop flag in each.
+// The operations of the regions of `op`, each once, both branches of a choice too. A loop within
+// them that counts runs all of its turns; another polls the stop flag in each.
 double work_within(const Instruction& op) {
   double work = 0;
   for (size_t r = 0; r < op.region_count(); ++r) {
@@ -179,7 +179,8 @@ double work_within(const Instruction& op) {
         const std::optional<CountedLoop> loop = count_of(inner);
         const bool counts = loop && is_brief(inner, *loop, within);
         work += counts ? static_cast<double>(std::max<int64_t>(loop->turns, 1)) * within : within;
-      } else if (inner.code() == OpCode::kFusion) {
+      } else if (inner.code() == OpCode::kFusion || inner.code() == OpCode::kIf ||
+                 inner.code() == OpCode::kCase) {
         work += within;
       } else if (inner.code() != OpCode::kConstant && inner.code() != OpCode::kReturn) {
         work += own_work(inner) * (1 + within);

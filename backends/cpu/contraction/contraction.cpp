@@ -16,7 +16,8 @@ using codegen::number;
 using llvm::Value;
 
 constexpr int64_t kAlignment = 64;
-constexpr int64_t kColumnsTogether = 1 << 14;  // Their sums, too, are read for each block of lines.
+// More columns would make their sums, which each block of lines reads again, leave the cache.
+constexpr int64_t kColumnsTogether = 1 << 14;
 
 int64_t aligned(int64_t bytes) { return divided(bytes, kAlignment) * kAlignment; }
 
@@ -49,7 +50,7 @@ class ContractionEmitter {
     outer.push_back({row_groups, 0, 0, 0});
     outer.push_back({column_groups, 0, 0, 0});
     for (const ContractionLoop& loop : outer) made.workgroups *= loop.extent;
-    if (t_.joins) together_ = std::max<int64_t>(1, kColumnsTogether / columns_a_group());
+    if (t_.joins) together_ = kColumnsTogether / columns_a_group();
     made.joins_workgroups = t_.joins;
     each(function_->getArg(3), function_->getArg(4), together_,
          [&](Value* place) { workgroup(place, outer); });
@@ -350,6 +351,7 @@ class ContractionEmitter {
   llvm::IRBuilder<> b_;
   const Elements lhs_elements_, rhs_elements_, result_elements_, sum_elements_;
   const Packing packing_;
+  int64_t together_ = 1;  // Workgroups that are computed as one.
   llvm::Function* function_ = nullptr;
   // Addresses and bounds of the current workgroup.
   Value* lhs_ = nullptr;
@@ -358,7 +360,6 @@ class ContractionEmitter {
   Value* row_begin_ = nullptr;
   Value* row_end_ = nullptr;
   Value* column_begin_ = nullptr;
-  int64_t together_ = 1;  // Workgroups that are computed as one.
   Value* column_end_ = nullptr;
 };
 

@@ -67,7 +67,7 @@ int64_t panels_of(const ContractionLoops& loops, const Tiling& t, int64_t most) 
 // As many rows as there are registers for. Fewer that divide all rows without a rest take as long,
 // if their sums are enough to hide the latency of fma, and need the code of one size of tile alone.
 int64_t rows_of_tile(int64_t extent, int64_t vectors, int64_t most) {
-  constexpr int64_t kLeastSums = 12;
+  constexpr int64_t kLeastSums = 16;
   // Each tile of few rows reads the right operand in place: there are as few as possible.
   const int64_t least = extent <= kFewRows ? most : 1;
   for (int64_t rows = most; rows >= least && rows * vectors >= kLeastSums; --rows) {

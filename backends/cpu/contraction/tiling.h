@@ -16,8 +16,8 @@ struct Tiling {
   bool packs_lhs = false;
   bool keeps_sums = false;  ///< In scratch memory between blocks, because the result is narrower.
   bool streams = false;     ///< Lines of the right operand are read along far memory, side by side.
-  /// Such lines are read faster the longer they are: adjacent workgroups, each of a panel, are
-  /// computed as one where one thread runs them.
+  /// Such lines are read faster the longer they are: a thread computes its adjacent workgroups, of
+  /// one panel each, as one.
   bool joins = false;
 
   int64_t columns() const { return width * vectors; }
