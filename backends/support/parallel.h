@@ -3,8 +3,10 @@
 // Loops on oneTBB threads.
 #pragma once
 
+#include <sched.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
+#include <tbb/task_scheduler_observer.h>
 
 #include <algorithm>
 #include <atomic>
@@ -15,6 +17,49 @@
 #include "core/base/process/sanitizers.h"
 
 namespace tenon {
+
+/// Moves this thread away from `processor` and keeps the set of those it may use. Returns false,
+/// and changes nothing, if it may run on no other.
+inline bool leave_processor(int processor) {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return false;
+  cpu_set_t others = allowed;
+  CPU_CLR(processor, &others);
+  if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others) != 0) return false;
+  return sched_setaffinity(0, sizeof allowed, &allowed) == 0;
+}
+
+/// Keeps the workers that join the loops of a thread away from that thread's processor. Linux
+/// wakes a thread where it last ran, or beside the one that wakes it, if it believes the machine to
+/// be busy, though another processor is idle; the two then share one for up to 20 ms, until the
+/// scheduler balances.
+class WorkerObserver : public tbb::task_scheduler_observer {
+ public:
+  WorkerObserver() { observe(true); }
+  ~WorkerObserver() override { observe(false); }
+  WorkerObserver(const WorkerObserver&) = delete;
+  WorkerObserver& operator=(const WorkerObserver&) = delete;
+
+  /// A loop of the thread begins. Returns whether workers must be woken for it.
+  bool begin_loop() {
+    processor_.store(sched_getcpu(), std::memory_order_relaxed);
+    return workers_.load(std::memory_order_relaxed) == 0;
+  }
+
+  void on_scheduler_entry(bool is_worker) override {
+    if (!is_worker) return;
+    ++workers_;
+    const int here = sched_getcpu();
+    if (here == processor_.load(std::memory_order_relaxed)) leave_processor(here);
+  }
+  void on_scheduler_exit(bool is_worker) override {
+    if (is_worker) --workers_;
+  }
+
+ private:
+  std::atomic<int> processor_ = -1;
+  std::atomic<int> workers_ = 0;  // in the thread's arena
+};
 
 /// Calls body(i) for 0 <= i < count, on several threads, and returns when all are done. While this
 /// thread waits it runs no tasks of other loops, so that its thread-local state does not change.
@@ -32,8 +77,19 @@ void parallel_for(int64_t count, const Body& body) {
   for (std::jthread& each : threads) each = std::jthread(work);
   work();
 #else
+  thread_local WorkerObserver workers;
+  // A worker that is woken on this thread's processor can leave it only after it has run.
+  bool yields = workers.begin_loop();
+  const std::thread::id caller = std::this_thread::get_id();
+  const auto part = [&](int64_t i) {
+    if (std::this_thread::get_id() == caller && yields) {
+      yields = false;
+      std::this_thread::yield();
+    }
+    body(i);
+  };
   tbb::task_group_context own(tbb::task_group_context::isolated);
-  tbb::this_task_arena::isolate([&] { tbb::parallel_for(int64_t{0}, count, body, own); });
+  tbb::this_task_arena::isolate([&] { tbb::parallel_for(int64_t{0}, count, part, own); });
 #endif
 }
 
