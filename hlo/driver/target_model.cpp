@@ -71,6 +71,8 @@ lower::CostModel cost_model_of(const backend::TargetInfo& target) {
   }
   if (target.preferred_lanes > 1) {
     cost.busy_lanes = std::max<int64_t>(target.compute_units, 1) * cost.lanes;
+    cost.lane_scan = 16;
+    cost.workgroup_scan = 32;
   }
   // An attention that its schedule declines is no longer fused in other ways.
   constexpr int64_t kScratchOfAttention = 32 << 10;

@@ -58,6 +58,11 @@ struct CostModel {
   int64_t many_lanes = 1024;
   int64_t adjacent_results = 32;
   int64_t shortest_run = 8;
+  /// Elements of a row from which a lane that scans them is as fast as lanes that each combine
+  /// their prefix, and from which the lanes of a workgroup scan it together. A unit that runs one
+  /// lane scans most rows faster.
+  int64_t lane_scan = 2;
+  int64_t workgroup_scan = 2;
   /// Rows, columns and depth of a product from which its factors are copied into scratch by tiles.
   int64_t tiled_product = 8;
   /// Tiles of a product's depth from which several workgroups share it on a device with idle units;

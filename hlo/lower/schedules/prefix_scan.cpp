@@ -308,13 +308,13 @@ constexpr TuningParameterInfo kPrefixScanParameters[] = {
     {"scan_parts", "parts in which each row of a cumulative sum is scanned", 1 << 16, {1, 2, 3, 7}},
     {"scan_lanes", "whether the lanes of a workgroup scan a row of a cumulative sum together"}};
 
-// A lane's elements wait for each other, so that short rows take as long as windows that are
-// computed side by side.
+// A lane's elements wait for each other, so that short rows take as long as windows that lanes
+// compute side by side.
 std::optional<double> estimate_prefix_scan(const ScheduleInput& input) {
   const auto scan = prefix_scan_of(input.fused);
   if (!scan) return std::nullopt;
-  constexpr double kBreakEven = 16;
-  return input.elements_seconds * kBreakEven / static_cast<double>(scan->size);
+  const auto break_even = static_cast<double>(input.limits.cost.lane_scan);
+  return input.elements_seconds * break_even / static_cast<double>(scan->size);
 }
 
 // Few rows are cut into parts, if they are long enough to be worth two further kernels: for lanes
@@ -350,8 +350,9 @@ Taken emit_prefix_scan(LoweredOp& lowered, const FusedOp& fused, TuningParameter
   std::optional<PrefixScan> scan = prefix_scan_of(fused);
   const int64_t last = scan->op.operand_type(0).rank() - 1;
   const bool is_contiguous = scan->windows.dimension == last;
-  scan->over_lanes = tuning.choose_flag(kPrefixScanParameters[1],
-                                        limits.cost.scans && is_contiguous && scan->size >= 32);
+  scan->over_lanes =
+      tuning.choose_flag(kPrefixScanParameters[1], limits.cost.scans && is_contiguous &&
+                                                       scan->size >= limits.cost.workgroup_scan);
   scan->part = part_of(*scan, tuning, limits.cost);
   const auto add = [&](std::string_view suffix, auto emit) {
     return add_kernel(lowered, fused.op, suffix,

@@ -227,7 +227,7 @@ TEST(PrefixScan, LongAndShortRows) {
   EXPECT_EQ(kernels(prefixes("500x500", "f32", "1, 500", "[[0, 0], [499, 0]]", "0.0", add)),
             (Names{"reduce_window_scan"}));
   EXPECT_EQ(kernels(prefixes("1000x8", "f32", "1, 8", "[[0, 0], [7, 0]]", "0.0", add)),
-            (Names{"reduce_window"}));
+            (Names{"reduce_window_scan"}));
 }
 
 TEST(PrefixScan, LanesScanContiguousRowsWhereTheyCan) {
