@@ -91,17 +91,19 @@ TEST(Cpu, OrderedReductions) {
 TEST(Cpu, LanesThatGoApart) { expect_interpreters_bits(kernel::testing::divergent_cases()); }
 
 // Runs of `apart` elements a lane, in the first `count` of 40 lanes: loads and stores that fill
-// each other's gaps, forwards and backwards.
-Case run_case(int64_t apart, int64_t count) {
+// each other's gaps, forwards and backwards; the loads first, or each before its store.
+Case run_case(int64_t apart, int64_t count, bool loads_first = true) {
   std::string text = fmt::format(
       "kernel @k(%x: in f32[{0}], %y: out f32[{0}]) index s32 grid() {{\n"
       "  lanes(%i: 40) {{\n  %p = lt %i, {1} : s32\n  if %p {{\n"
       "  %r = sub {2}, %i : s32\n  %up = mul %i, {3} : s32\n  %down = mul %r, {3} : s32\n",
       apart * count, count, count - 1, apart);
-  for (int64_t k = 0; k < apart; ++k) {
+  const auto load = [&](int64_t k) {
     text += fmt::format("  %l{0} = add %down, {0} : s32\n  %v{0} = load %x[%l{0}] : f32\n", k);
-  }
+  };
+  for (int64_t k = 0; loads_first && k < apart; ++k) load(k);
   for (int64_t k = 0; k < apart; ++k) {
+    if (!loads_first) load(apart - 1 - k);
     text += fmt::format(
         "  %s{0} = add %up, {0} : s32\n  %w{0} = mul %v{1}, {2}.0 : f32\n"
         "  store %w{0}, %y[%s{0}] : f32\n",
@@ -116,7 +118,11 @@ Case run_case(int64_t apart, int64_t count) {
 TEST(Cpu, AccessesThatFillEachOthersGaps) {
   std::vector<Case> cases;
   for (const int64_t apart : {2, 3, 4, 5, 6, 8, 12, 16}) {
-    for (const int64_t count : {40, 37, 3}) cases.push_back(run_case(apart, count));
+    for (const int64_t count : {40, 37, 3}) {
+      for (const bool loads_first : {true, false}) {
+        cases.push_back(run_case(apart, count, loads_first));
+      }
+    }
   }
   expect_interpreters_bits(cases);
 }
@@ -124,11 +130,37 @@ TEST(Cpu, AccessesThatFillEachOthersGaps) {
 // The runs become vectors: nothing is gathered or scattered.
 TEST(Cpu, RunsAreNotGathered) {
   for (const int64_t apart : {2, 3, 8}) {
-    const std::string ir = ir_of(run_case(apart, 40).kernel);
-    EXPECT_NE(ir.find("shufflevector"), std::string::npos) << ir;
-    EXPECT_EQ(ir.find("masked.gather"), std::string::npos) << ir;
-    EXPECT_EQ(ir.find("masked.scatter"), std::string::npos) << ir;
+    for (const bool loads_first : {true, false}) {
+      const std::string ir = ir_of(run_case(apart, 40, loads_first).kernel);
+      EXPECT_NE(ir.find("shufflevector"), std::string::npos) << ir;
+      EXPECT_EQ(ir.find("masked.gather") == std::string::npos, loads_first) << ir;
+      EXPECT_EQ(ir.find("masked.scatter"), std::string::npos) << ir;
+    }
   }
+}
+
+// A store stays before a load of what it stored.
+TEST(Cpu, StoresBeforeLoadsOfTheirMemory) {
+  const Kernel kernel =
+      kernel::parse(R"(kernel @k(%x: in f32[80], %y: inout f32[80]) index s32 grid() {
+  lanes(%i: 40) {
+    %a = mul %i, 2 : s32
+    %b = add %a, 1 : s32
+    %v = load %x[%b] : f32
+    store %v, %y[%a] : f32
+    %w = load %y[%a] : f32
+    %z = add %w, 1.0 : f32
+    store %z, %y[%b] : f32
+  }
+}
+)",
+                    "k")
+          .value();
+  Case c = {kernel, kernel::testing::zero_buffers(kernel)};
+  for (int64_t k = 0; k < 80; ++k) c.buffers[0].set_double(k, static_cast<double>(k));
+  std::vector<Case> cases;
+  cases.push_back(std::move(c));
+  expect_interpreters_bits(cases);
 }
 
 // Loads of lanes that lie apart, alone: whole vectors are no gathers.

@@ -149,6 +149,9 @@ std::vector<NodeId> CpuKernelEmitter::run_of(const std::vector<NodeId>& nodes, s
   for (size_t i = first + 1; i < end && found < run.size(); ++i) {
     const Node& n = kernel_.node(nodes[i]);
     if (kernel::is_scalar_op(n.op) && !kernel::is_math(n.op)) continue;
+    // Stores may come after loads of other memory: a buffer over another is stored to when nobody
+    // reads the other's elements any more (K4).
+    if (n.op == OpCode::kLoad && n.memories[0] != begin.memories[0]) continue;
     if (n.op != begin.op) break;
     const bool comparable = n.memories[0] == begin.memories[0] && n.type == begin.type;
     if (!comparable && n.op == OpCode::kLoad) continue;
@@ -213,10 +216,12 @@ bool CpuKernelEmitter::joined(const std::vector<NodeId>& nodes, size_t first,
   if (n.op == OpCode::kLoad) {
     load_run(run, stride);
   } else {
-    // Values of the later stores are computed first.
+    // Values of the later stores are loaded and computed first.
     const auto last = std::ranges::find_first_of(nodes | std::views::reverse, run);
     for (size_t i = first; nodes[i] != *last; ++i) {
-      if (!kernel::is_scalar_op(kernel_.node(nodes[i]).op)) continue;
+      const OpCode op = kernel_.node(nodes[i]).op;
+      if (op == OpCode::kStore || done.contains(nodes[i])) continue;
+      if (op == OpCode::kLoad && joined(nodes, i, done)) continue;
       statement(kernel_.node(nodes[i]));
       done.insert(nodes[i]);
     }

@@ -137,6 +137,32 @@ bool Builder::is_integer_constant(ValueId value, int64_t number) const {
          v.bits == bits_of_integer(v.type, number);
 }
 
+// x and a constant c, if `value` is x + c or x - c (then with the constant -c).
+std::optional<Builder::Sum> Builder::sum_with_constant(ValueId value) const {
+  const Value& v = kernel_.value(value);
+  if (v.kind != ValueKind::kResult || v.node == kNone) return std::nullopt;
+  const Node& node = kernel_.node(v.node);
+  if (node.op != OpCode::kAdd && node.op != OpCode::kSub) return std::nullopt;
+  const ValueId x = node.operands[0], y = node.operands[1];
+  if (kernel_.is_constant(y)) {
+    const uint64_t bits = kernel_.value(y).bits;
+    return Sum{x, evaluate(node.op, v.type, v.type, 0, bits, 0)};
+  }
+  if (node.op == OpCode::kAdd && kernel_.is_constant(x)) return Sum{y, kernel_.value(x).bits};
+  return std::nullopt;
+}
+
+// (x + c1) + c2 and the like as x plus one constant: integers wrap around. Indices that differ by a
+// constant are then seen to.
+ValueId Builder::join_constants(OpCode code, ElementType type, ValueId x, ValueId y) {
+  if (code == OpCode::kAdd && kernel_.is_constant(x)) std::swap(x, y);
+  if (!kernel_.is_constant(y)) return kNone;
+  const std::optional<Sum> sum = sum_with_constant(x);
+  if (!sum) return kNone;
+  const uint64_t bits = evaluate(code, type, type, sum->constant, kernel_.value(y).bits, 0);
+  return op(OpCode::kAdd, {sum->x, constant(type, bits)});
+}
+
 // Only identities of integers and pred: hardly any identity of floats keeps every bit.
 ValueId Builder::simplify(OpCode code, ElementType type, const Values& operands) {
   if (code == OpCode::kSelect) {
@@ -154,8 +180,11 @@ ValueId Builder::simplify(OpCode code, ElementType type, const Values& operands)
     case OpCode::kXor:
       if (is_integer_constant(x, 0)) return y;
       if (code == OpCode::kOr && x == y) return x;
-      return is_integer_constant(y, 0) ? x : kNone;
+      if (is_integer_constant(y, 0)) return x;
+      return code == OpCode::kAdd ? join_constants(code, type, x, y) : kNone;
     case OpCode::kSub:
+      if (is_integer_constant(y, 0)) return x;
+      return join_constants(code, type, x, y);
     case OpCode::kShl:
     case OpCode::kShr:
     case OpCode::kSar:

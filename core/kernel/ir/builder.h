@@ -11,12 +11,14 @@
 //   Kernel kernel = b.finish();
 //
 // Operations on constants are folded, and so are identities of index arithmetic (x + 0, x * 1, x /
-// 1 …) that change no bit. The builder does not check its arguments: verify() reports errors.
+// 1, (x + 1) + 2 …) that change no bit. The builder does not check its arguments: verify() reports
+// errors.
 #pragma once
 
 #include <functional>
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -145,6 +147,12 @@ class Builder {
   ValueId fold(OpCode code, ElementType type, const Values& operands, ElementType stated);
   ValueId simplify(OpCode code, ElementType type, const Values& operands);
   bool is_integer_constant(ValueId value, int64_t number) const;
+  struct Sum {
+    ValueId x;
+    uint64_t constant;  // Bits of the same type.
+  };
+  std::optional<Sum> sum_with_constant(ValueId value) const;
+  ValueId join_constants(OpCode code, ElementType type, ValueId x, ValueId y);
   Node reduction_node(OpCode code, const ReduceSpec& reduction);
   std::vector<ElementType> types_of(const Values& values) const;
 

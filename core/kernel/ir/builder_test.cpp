@@ -53,6 +53,36 @@ TEST(Builder, FoldsConstantsAndIdentities) {
   EXPECT_NE(b.add(f, b.real(kF32, 0)), f);
 }
 
+TEST(Builder, JoinsConstantsThatAreAdded) {
+  Builder b("k");
+  const ValueId n = b.scalar("n", kS32);
+  const ValueId u = b.scalar("u", ElementType::kU8);
+  const ValueId f = b.scalar("f", kF32);
+  b.grid({});
+  const auto byte = [&](int64_t value) { return b.integer(ElementType::kU8, value); };
+  const ValueId both = b.add(b.index(2), b.add(n, b.index(1)));
+  const ValueId minus = b.sub(b.sub(n, b.index(3)), b.index(4));
+  EXPECT_EQ(b.sub(both, b.index(3)), n);
+  EXPECT_EQ(b.add(minus, b.index(7)), n);
+  // Integers wrap around.
+  EXPECT_EQ(b.sub(b.add(b.add(u, byte(200)), byte(100)), byte(44)), u);
+  const ValueId wrapped = b.add(b.add(u, byte(200)), byte(100));
+  // Only from the right is a constant subtracted, and sums of floats are rounded one by one.
+  const ValueId from = b.sub(b.index(5), b.add(n, b.index(1)));
+  const ValueId real = b.add(b.add(f, b.real(kF32, 1)), b.real(kF32, 2));
+  const Kernel kernel = b.finish();
+  const auto text_of = [&](ValueId value) {
+    const Node& node = kernel.node(kernel.value(value).node);
+    EXPECT_TRUE(kernel.is_constant(node.operands[1]) || value == from);
+    return std::pair(node.operands[0], kernel.value(node.operands[1]).bits);
+  };
+  EXPECT_EQ(text_of(both), std::pair(n, uint64_t{3}));
+  EXPECT_EQ(text_of(minus), std::pair(n, static_cast<uint64_t>(int64_t{-7})));
+  EXPECT_EQ(text_of(wrapped), std::pair(u, uint64_t{44}));
+  EXPECT_TRUE(kernel.is_constant(text_of(from).first));
+  EXPECT_NE(text_of(real).first, f);
+}
+
 TEST(Builder, DeclarationsGoToTheHead) {
   Builder b("k");
   b.grid({});
