@@ -25,6 +25,7 @@
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Support/SmallVectorMemoryBuffer.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
@@ -44,6 +45,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <mutex>
 
 #include "backends/llvm/masked_memory.h"
 #include "core/base/file.h"
@@ -268,6 +270,29 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine,
   passes.run(module, modules);
 }
 
+namespace {
+
+// LLVM's own options have no other door. Null if this LLVM has none of that name.
+llvm::cl::opt<bool>* option_of_llvm(llvm::StringRef name) {
+  auto& options = llvm::cl::getRegisteredOptions();
+  const auto found = options.find(name);
+  return found == options.end() ? nullptr : static_cast<llvm::cl::opt<bool>*>(found->second);
+}
+
+}  // namespace
+
+bool add_emission_passes(llvm::TargetMachine& machine, llvm::legacy::PassManager& passes,
+                         llvm::raw_pwrite_stream& out, llvm::CodeGenFileType type) {
+  static std::mutex mutex;  // The option belongs to the process; it is read while passes are added.
+  const std::lock_guard lock(mutex);
+  static llvm::cl::opt<bool>* const no_strength_reduction = option_of_llvm("disable-lsr");
+  const bool is_x86 = machine.getTargetTriple().isX86();
+  if (no_strength_reduction != nullptr) no_strength_reduction->setValue(is_x86);
+  const bool failed = machine.addPassesToEmitFile(passes, out, nullptr, type);
+  if (no_strength_reduction != nullptr) no_strength_reduction->setValue(false);
+  return !failed;
+}
+
 Result<std::string> compile_to_object(llvm::Module& module, llvm::TargetMachine& machine,
                                       const std::string& dump) {
   std::string complaint;
@@ -281,7 +306,7 @@ Result<std::string> compile_to_object(llvm::Module& module, llvm::TargetMachine&
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream out(bytes);
   llvm::legacy::PassManager emission;
-  if (machine.addPassesToEmitFile(emission, out, nullptr, llvm::CodeGenFileType::ObjectFile)) {
+  if (!add_emission_passes(machine, emission, out, llvm::CodeGenFileType::ObjectFile)) {
     return internal_error("LLVM cannot write objects for {}", module.getTargetTriple());
   }
   emission.run(module);

@@ -4,6 +4,7 @@
 #include <llvm/AsmParser/Parser.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Support/SourceMgr.h>
 #include <llvm/Target/TargetMachine.h>
 
@@ -58,6 +59,17 @@ constexpr const char* kOdd = R"(
   end:
     ret i64 0
   })";
+
+// The option by which emission on x86 leaves loop strength reduction out is there, and is as before
+// when the passes have been added: GPUs want that pass.
+TEST(Jit, EmissionLeavesLlvmsOptionsAsTheyWere) {
+  auto& options = llvm::cl::getRegisteredOptions();
+  const auto found = options.find("disable-lsr");
+  ASSERT_NE(found, options.end());
+  const auto* const option = static_cast<llvm::cl::opt<bool>*>(found->second);
+  EXPECT_FALSE(object(kEven).empty());
+  EXPECT_FALSE(option->getValue());
+}
 
 TEST(Jit, ObjectsCallEachOther) {
   const std::string objects[] = {object(kEven), object(kOdd)};

@@ -188,7 +188,7 @@ Result<std::string> ptx_of(llvm::Module& module, int32_t compute_capability,
   llvm::SmallVector<char, 0> text;
   llvm::raw_svector_ostream out(text);
   llvm::legacy::PassManager emission;
-  if (machine->addPassesToEmitFile(emission, out, nullptr, llvm::CodeGenFileType::AssemblyFile)) {
+  if (!codegen::add_emission_passes(*machine, emission, out, llvm::CodeGenFileType::AssemblyFile)) {
     return internal_error("gpu: LLVM cannot write PTX");
   }
   emission.run(module);
