@@ -286,10 +286,11 @@ bool add_emission_passes(llvm::TargetMachine& machine, llvm::legacy::PassManager
   static std::mutex mutex;  // The option belongs to the process; it is read while passes are added.
   const std::lock_guard lock(mutex);
   static llvm::cl::opt<bool>* const no_strength_reduction = option_of_llvm("disable-lsr");
-  const bool is_x86 = machine.getTargetTriple().isX86();
-  if (no_strength_reduction != nullptr) no_strength_reduction->setValue(is_x86);
+  const bool changes = no_strength_reduction != nullptr && machine.getTargetTriple().isX86();
+  const bool before = changes && no_strength_reduction->getValue();
+  if (changes) no_strength_reduction->setValue(true);
   const bool failed = machine.addPassesToEmitFile(passes, out, nullptr, type);
-  if (no_strength_reduction != nullptr) no_strength_reduction->setValue(false);
+  if (changes) no_strength_reduction->setValue(before);
   return !failed;
 }
 

@@ -12,14 +12,15 @@
 #include <atomic>
 #include <cstdint>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/base/process/sanitizers.h"
 
 namespace tenon {
 
-/// Moves this thread away from `processor` and keeps the set of those it may use. Returns false,
-/// and changes nothing, if it may run on no other.
+/// Moves this thread away from `processor`; the set of those it may use is afterwards what it was.
+/// Returns false if there is no other, or the system refuses.
 inline bool leave_processor(int processor) {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return false;
@@ -29,10 +30,12 @@ inline bool leave_processor(int processor) {
   return sched_setaffinity(0, sizeof allowed, &allowed) == 0;
 }
 
-/// Keeps the workers that join the loops of a thread away from that thread's processor. Linux
-/// wakes a thread where it last ran, or beside the one that wakes it, if it believes the machine to
-/// be busy, though another processor is idle; the two then share one for up to 20 ms, until the
+/// Moves workers that come to the loops of a thread away from that thread's processor. Linux wakes
+/// a thread where it last ran, or beside the one that wakes it, if it believes the machine to be
+/// busy, though another processor is idle; the two then share one for up to 20 ms, until the
 /// scheduler balances.
+///
+/// Observes the arena in which it is made. Its thread alone calls begin_loop().
 class WorkerObserver : public tbb::task_scheduler_observer {
  public:
   WorkerObserver() { observe(true); }
@@ -40,15 +43,22 @@ class WorkerObserver : public tbb::task_scheduler_observer {
   WorkerObserver(const WorkerObserver&) = delete;
   WorkerObserver& operator=(const WorkerObserver&) = delete;
 
-  /// A loop of the thread begins. Returns whether workers must be woken for it.
+  /// A loop of the thread begins. Returns whether to yield once work is there: a worker that is
+  /// woken on this processor leaves it only after it has run. Not if one is at hand, nor if none
+  /// came since the last time.
   bool begin_loop() {
     processor_.store(sched_getcpu(), std::memory_order_relaxed);
-    return workers_.load(std::memory_order_relaxed) == 0;
+    if (workers_.load(std::memory_order_relaxed) != 0) return false;
+    const int64_t came = came_.load(std::memory_order_relaxed);
+    return std::exchange(came_before_, came) != came;
   }
+  /// How often a worker came.
+  int64_t came() const { return came_.load(std::memory_order_relaxed); }
 
   void on_scheduler_entry(bool is_worker) override {
     if (!is_worker) return;
     ++workers_;
+    ++came_;
     const int here = sched_getcpu();
     if (here == processor_.load(std::memory_order_relaxed)) leave_processor(here);
   }
@@ -58,8 +68,16 @@ class WorkerObserver : public tbb::task_scheduler_observer {
 
  private:
   std::atomic<int> processor_ = -1;
-  std::atomic<int> workers_ = 0;  // in the thread's arena
+  std::atomic<int> workers_ = 0;  // that are in the arena
+  std::atomic<int64_t> came_ = 0;
+  int64_t came_before_ = -1;
 };
+
+/// One for all loops of the calling thread.
+inline WorkerObserver& workers_of_thread() {
+  thread_local WorkerObserver workers;
+  return workers;
+}
 
 /// Calls body(i) for 0 <= i < count, on several threads, and returns when all are done. While this
 /// thread waits it runs no tasks of other loops, so that its thread-local state does not change.
@@ -77,9 +95,7 @@ void parallel_for(int64_t count, const Body& body) {
   for (std::jthread& each : threads) each = std::jthread(work);
   work();
 #else
-  thread_local WorkerObserver workers;
-  // A worker that is woken on this thread's processor can leave it only after it has run.
-  bool yields = workers.begin_loop();
+  bool yields = count > 1 && workers_of_thread().begin_loop();
   const std::thread::id caller = std::this_thread::get_id();
   const auto part = [&](int64_t i) {
     if (std::this_thread::get_id() == caller && yields) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <mutex>
 #include <set>
 
@@ -60,6 +61,67 @@ TEST(LeaveProcessor, StaysOnTheOnlyOne) {
     EXPECT_FALSE(leave_processor(here));
     const cpu_set_t after = allowed_now();
     EXPECT_TRUE(CPU_EQUAL(&after, &only));
+  }).join();
+}
+
+TEST(WorkerObserver, YieldsOnceForWorkersThatAreToCome) {
+  std::jthread([] {
+    WorkerObserver workers;
+    EXPECT_TRUE(workers.begin_loop());
+    EXPECT_FALSE(workers.begin_loop()) << "though nobody came";
+    workers.on_scheduler_entry(true);
+    EXPECT_FALSE(workers.begin_loop()) << "though one is there";
+    workers.on_scheduler_exit(true);
+    EXPECT_TRUE(workers.begin_loop());
+    EXPECT_FALSE(workers.begin_loop());
+    workers.on_scheduler_entry(false);  // a thread of the application
+    EXPECT_FALSE(workers.begin_loop());
+    EXPECT_EQ(workers.came(), 1);
+  }).join();
+}
+
+TEST(WorkerObserver, MovesAWorkerToAnotherProcessor) {
+  const std::vector<int> both = two_processors();
+  if (both.size() < 2) GTEST_SKIP() << "needs two processors";
+  std::jthread([&] {
+    const cpu_set_t here = set_of({both[0]}), either = set_of(both);
+    ASSERT_EQ(sched_setaffinity(0, sizeof here, &here), 0);
+    WorkerObserver workers;
+    workers.begin_loop();
+    bool moved = false;
+    for (int i = 0; i < 100 && !moved; ++i) {
+      std::jthread([&] {
+        ASSERT_EQ(sched_setaffinity(0, sizeof either, &either), 0);
+        workers.on_scheduler_entry(true);
+        moved = sched_getcpu() == both[1];
+        workers.on_scheduler_exit(true);
+      }).join();
+    }
+    EXPECT_TRUE(moved);
+  }).join();
+}
+
+TEST(ParallelFor, HasOneObserverAThread) {
+  if (two_processors().size() < 2) GTEST_SKIP() << "needs two processors";
+  std::jthread([] {
+    // Two calls, each of which waits for the other.
+    const auto meet = [](auto tag) {
+      std::atomic<int> begun = tag;
+      parallel_for(2, [&](int64_t) {
+        ++begun;
+        for (int i = 0; i < 20'000 && begun < 2; ++i) {
+          std::this_thread::sleep_for(std::chrono::microseconds(500));
+        }
+      });
+      EXPECT_EQ(begun, 2);
+    };
+    const int64_t before = workers_of_thread().came();
+    meet(0);
+    EXPECT_EQ(workers_of_thread().came(), before + 1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    meet(int64_t{0});  // another instance of the function
+    EXPECT_GT(workers_of_thread().came(), before);
+    parallel_for(1, [](int64_t) {});
   }).join();
 }
 

@@ -152,8 +152,8 @@ std::optional<Builder::Sum> Builder::sum_with_constant(ValueId value) const {
   return std::nullopt;
 }
 
-// (x + c1) + c2 and the like as x plus one constant: integers wrap around. Indices that differ by a
-// constant are then seen to.
+// (x + c1) + c2 and the like as x plus one constant: integers wrap around. This shows which indices
+// differ by a constant.
 ValueId Builder::join_constants(OpCode code, ElementType type, ValueId x, ValueId y) {
   if (code == OpCode::kAdd && kernel_.is_constant(x)) std::swap(x, y);
   if (!kernel_.is_constant(y)) return kNone;
