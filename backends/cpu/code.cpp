@@ -38,7 +38,8 @@ constexpr std::string_view kEntrySuffix =
 
 double nanoseconds_of(const kernel::Kernel& kernel) {
   const kernel::Cost cost = kernel::cost_of(kernel);
-  return cost.flops / 8 + cost.transcendentals * 2 +
+  // Sorts and random numbers are hardly any flops.
+  return std::max(cost.flops / 8 + cost.transcendentals * 2, cost.operations / 32) +
          static_cast<double>(cost.bytes_read + cost.bytes_written) / 8;
 }
 

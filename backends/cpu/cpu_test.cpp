@@ -642,6 +642,30 @@ TEST(Cpu, TasksOfAKernel) {
   EXPECT_EQ(grain_of(0, 1000), 1000);
 }
 
+// Work on integers in scratch memory, which is no flops and few bytes, is shared out as well.
+TEST(Cpu, IntegerWorkIsShared) {
+  const auto grain = [](int64_t turns) {
+    const Kernel kernel =
+        kernel::parse(
+            fmt::format(R"(kernel @k(%x: in s32[64], %y: out s32[64]) index s32 grid(%g: 64) {{
+  %v = load %x[%g] : s32
+  %w = for %i = (0, {}, 1) carry(%c = %v) : s32 {{
+    %d = mul %c, 3 : s32
+    %e = xor %d, %i : s32
+    yield %e
+  }}
+  store %w, %y[%g] : s32
+}}
+)",
+                        turns),
+            "k")
+            .value();
+    return describe(kernel, 0).grain;
+  };
+  EXPECT_LT(grain(100'000), 8);
+  EXPECT_EQ(grain(10), 64);
+}
+
 // An application may call from a task of its own, whose group another thread has cancelled.
 TEST(Cpu, CompilesWithinTasksThatAreCancelled) {
   const Kernel kernel = kernel::testing::of_op(kernel::OpCode::kNeg, kF32, {}, 40);
