@@ -138,7 +138,7 @@ bool Builder::is_integer_constant(ValueId value, int64_t number) const {
 }
 
 // x and a constant c, if `value` is x + c or x - c (then with the constant -c).
-std::optional<Builder::Sum> Builder::sum_with_constant(ValueId value) const {
+std::optional<Builder::SumWithConstant> Builder::sum_with_constant(ValueId value) const {
   const Value& v = kernel_.value(value);
   if (v.kind != ValueKind::kResult || v.node == kNone) return std::nullopt;
   const Node& node = kernel_.node(v.node);
@@ -146,9 +146,10 @@ std::optional<Builder::Sum> Builder::sum_with_constant(ValueId value) const {
   const ValueId x = node.operands[0], y = node.operands[1];
   if (kernel_.is_constant(y)) {
     const uint64_t bits = kernel_.value(y).bits;
-    return Sum{x, evaluate(node.op, v.type, v.type, 0, bits, 0)};
+    return SumWithConstant{x, evaluate(node.op, v.type, v.type, 0, bits, 0)};
   }
-  if (node.op == OpCode::kAdd && kernel_.is_constant(x)) return Sum{y, kernel_.value(x).bits};
+  if (node.op == OpCode::kAdd && kernel_.is_constant(x))
+    return SumWithConstant{y, kernel_.value(x).bits};
   return std::nullopt;
 }
 
@@ -157,7 +158,7 @@ std::optional<Builder::Sum> Builder::sum_with_constant(ValueId value) const {
 ValueId Builder::join_constants(OpCode code, ElementType type, ValueId x, ValueId y) {
   if (code == OpCode::kAdd && kernel_.is_constant(x)) std::swap(x, y);
   if (!kernel_.is_constant(y)) return kNone;
-  const std::optional<Sum> sum = sum_with_constant(x);
+  const std::optional<SumWithConstant> sum = sum_with_constant(x);
   if (!sum) return kNone;
   const uint64_t bits = evaluate(code, type, type, sum->constant, kernel_.value(y).bits, 0);
   return op(OpCode::kAdd, {sum->x, constant(type, bits)});

@@ -147,11 +147,11 @@ class Builder {
   ValueId fold(OpCode code, ElementType type, const Values& operands, ElementType stated);
   ValueId simplify(OpCode code, ElementType type, const Values& operands);
   bool is_integer_constant(ValueId value, int64_t number) const;
-  struct Sum {
+  struct SumWithConstant {
     ValueId x;
     uint64_t constant;  // Bits of the same type.
   };
-  std::optional<Sum> sum_with_constant(ValueId value) const;
+  std::optional<SumWithConstant> sum_with_constant(ValueId value) const;
   ValueId join_constants(OpCode code, ElementType type, ValueId x, ValueId y);
   Node reduction_node(OpCode code, const ReduceSpec& reduction);
   std::vector<ElementType> types_of(const Values& values) const;
