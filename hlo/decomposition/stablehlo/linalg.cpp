@@ -38,6 +38,17 @@ class Matrices {
   Value column(Value x, Value j) const {
     return part(x, starts(b_.i64_constant(0), j), rows_, 1, with(rows_));
   }
+  /// `count` rows from row `i` on, of shape [batch, count, columns].
+  Value rows(Value x, Value i, int64_t count) const {
+    return b_.dynamic_slice(x, starts(i, b_.i64_constant(0)), block(count, columns_));
+  }
+  /// The block of `count` rows and columns on the diagonal from row `i` on.
+  Value diagonal_block(Value x, Value i, int64_t count) const {
+    return b_.dynamic_slice(x, starts(i, i), block(count, count));
+  }
+  Value with_rows(Value x, Value rows, Value i) const {
+    return b_.dynamic_update_slice(x, rows, starts(i, b_.i64_constant(0)));
+  }
   Value with_row(Value x, Value row, Value i) const {
     return b_.dynamic_update_slice(x, b_.reshape(row, block(1, columns_)),
                                    starts(i, b_.i64_constant(0)));
@@ -135,13 +146,16 @@ int64_t half_of(int64_t size, int64_t block_size) {
   return (blocks + 1) / 2 * block_size;
 }
 
-// The sizes up to which algorithms are unrolled, and loops over columns or rows. Elements of one
-// matrix are contiguous; loops over many matrices do the work of their zeros too.
-constexpr int64_t kUnrolled = 8;
+// The sizes up to which algorithms are unrolled, loops over columns or rows, and loops over blocks
+// of rows. Loops do the work of what is still zero, too.
 constexpr int64_t kMany = 16;
-constexpr int64_t kLoopOfMany = 32;
-constexpr int64_t kLoopOfColumns = 64;
-constexpr int64_t kLoopOfRows = 128;
+constexpr int64_t kUnrolled = 8;
+constexpr int64_t kLoop = 32;
+constexpr int64_t kLoopOfBlocks = 128;
+// Columns below which products of matrices gain nothing.
+constexpr int64_t kNarrow = 16;
+// Larger systems end in loops over blocks, which take less code.
+constexpr int64_t kFewBlocks = 16;
 // Elements that an op of a loop may have so that the loop is one kernel.
 constexpr int64_t kElementsOfLoop = 1024;
 
@@ -295,17 +309,16 @@ Value factor_by_elements(Builder& b, Value a) {
   return m.joined(parts);
 }
 
-Value solve(Builder& b, Value m, Value r, bool lower, bool unit);
+Value solve(Builder& b, Value m, Value r, bool lower, bool unit, bool by_blocks = false);
 
 // The lower factor of `a`, of which the lower triangle is read.
 Value factor(Builder& b, Value a) {
   if (!b.ok() || !a) return {};
   const int64_t size = a.type().dims().back();
-  const int64_t most = is_many(a) ? kLoopOfMany : kLoopOfColumns;
   if (is_unrolled(a)) return factor_by_elements(b, a);
   if (element_count(a.type().dims()) <= kElementsOfLoop) return factor_by_rows(b, a);
-  if (size <= most) return factor_by_columns(b, a);
-  const int64_t half = half_of(size, most);
+  if (size <= kLoop) return factor_by_columns(b, a);
+  const int64_t half = half_of(size, kLoop);
   const Range first = {0, half}, second = {half, size};
   const Value top = factor(b, block(b, a, first, first));
   // M L^H = B is L M^H = B^H.
@@ -395,6 +408,27 @@ Value solve_by_rows(Builder& b, Value m, Value r, bool lower, bool unit) {
   return state.back();
 }
 
+// The same by blocks of kLoop rows, whose sums over the rows before are one product of
+// matrices.
+Value solve_by_blocks(Builder& b, Value m, Value r, bool lower, bool unit) {
+  if (!b.ok()) return {};
+  const int64_t count = m.type().dims().back() / kLoop;
+  const std::vector<Value> state =
+      count_loop(b, count, {strict_triangle(b, m, lower), m, r, b.splat(r.type().shape(), 0)},
+                 [&](Builder& inner, const std::vector<Value>& s) -> std::vector<Value> {
+                   const Matrices square(inner, s[2].type()), tall(inner, s[3].type());
+                   const Value turn = lower ? s[0] : inner.sub(inner.i64_constant(count - 1), s[0]);
+                   const Value i = inner.mul(turn, inner.i64_constant(kLoop));
+                   const Value known = product(inner, square.rows(s[1], i, kLoop), s[4]);
+                   const Value rest = inner.sub(tall.rows(s[3], i, kLoop), known);
+                   const Value block = square.diagonal_block(s[2], i, kLoop);
+                   const Value solved = solve_by_rows(inner, block, rest, lower, unit);
+                   if (!inner.ok()) return {};
+                   return {next(inner, s[0]), s[1], s[2], s[3], tall.with_rows(s[4], solved, i)};
+                 });
+  return state.back();
+}
+
 Value solve_by_elements(Builder& b, Value m, Value r, bool lower, bool unit) {
   if (!b.ok()) return {};
   const ByElements square(b, m), tall(b, r);
@@ -417,20 +451,26 @@ Value solve_by_elements(Builder& b, Value m, Value r, bool lower, bool unit) {
   return tall.joined(solved);
 }
 
-// x with m x = r, where m is triangular; the other triangle is not read.
-Value solve(Builder& b, Value m, Value r, bool lower, bool unit) {
+// x with m x = r, where m is triangular; the other triangle is not read. `by_blocks`: of a system
+// of more than kFewBlocks blocks.
+Value solve(Builder& b, Value m, Value r, bool lower, bool unit, bool by_blocks) {
   if (!b.ok() || !m || !r) return {};
   const int64_t size = m.type().dims().back();
-  const int64_t most = is_many(m) ? kLoopOfMany : kLoopOfRows;
   if (is_unrolled(m)) return solve_by_elements(b, m, r, lower, unit);
+  // The rows before are read once for a row: of few columns, that is all the work.
+  const bool is_narrow = !is_many(m) && r.type().dims().back() < kNarrow;
+  const int64_t most = is_narrow ? kLoopOfBlocks : kLoop;
   if (size <= most) return solve_by_rows(b, m, r, lower, unit);
-  const int64_t half = half_of(size, most);
+  if (size == kLoopOfBlocks && by_blocks) return solve_by_blocks(b, m, r, lower, unit);
+  by_blocks |= !is_many(m) && size > kFewBlocks * most;
+  const int64_t half = half_of(size, by_blocks && size > kLoopOfBlocks ? kLoopOfBlocks : most);
   const Range first = {0, half}, second = {half, size}, all = {0, r.type().dims().back()};
   const auto [known, rest] = lower ? std::pair(first, second) : std::pair(second, first);
-  const Value x = solve(b, block(b, m, known, known), block(b, r, known, all), lower, unit);
+  const Value x =
+      solve(b, block(b, m, known, known), block(b, r, known, all), lower, unit, by_blocks);
   const Value seen = product(b, block(b, m, rest, known), x);
-  const Value y =
-      solve(b, block(b, m, rest, rest), b.sub(block(b, r, rest, all), seen), lower, unit);
+  const Value y = solve(b, block(b, m, rest, rest), b.sub(block(b, r, rest, all), seen), lower,
+                        unit, by_blocks);
   if (!b.ok()) return {};
   return b.concatenate(lower ? std::vector<Value>{x, y} : std::vector<Value>{y, x},
                        r.type().rank() - 2);

@@ -268,9 +268,10 @@ struct Blocks {
   int64_t loops;     ///< The loops of its decomposition.
   int64_t products;  ///< The products outside of loops.
 };
-// One matrix is halved into loops of 64 columns, many into those of 32; many of 8 rows have none.
-constexpr Blocks kBlocks[] = {{1, 64, 1, 0},  {1, 65, 3, 1}, {1, 200, 7, 3}, {16, 40, 2, 1},
-                              {15, 40, 1, 0}, {16, 8, 0, 0}, {20, 3, 0, 0},  {16, 9, 1, 0}};
+// Matrices are halved into loops of 32 columns; many of 8 rows have none.
+constexpr Blocks kBlocks[] = {{1, 32, 1, 0},    {1, 64, 3, 1},  {1, 65, 5, 2},
+                              {1, 200, 17, 10}, {16, 40, 2, 1}, {15, 40, 3, 1},
+                              {16, 8, 0, 0},    {20, 3, 0, 0},  {16, 9, 1, 0}};
 
 TEST(Cholesky, ByHalvesAndByElements) {
   for (const auto& [batch, size, loops, dots] : kBlocks) {
@@ -320,28 +321,36 @@ TEST(Cholesky, ByHalvesOfComplexNumbers) {
 }
 
 TEST(TriangularSolve, ByHalvesAndByElements) {
-  constexpr Blocks kSystems[] = {{1, 128, 1, 0}, {1, 130, 2, 1}, {1, 300, 3, 2}, {16, 33, 1, 1},
-                                 {16, 8, 0, 0},  {20, 3, 0, 0},  {15, 8, 1, 0}};
-  constexpr int64_t kWidth = 2;
-  for (const auto& [batch, size, loops, dots] : kSystems) {
+  struct System {
+    Blocks blocks;
+    int64_t width;
+  };
+  // Where the right side has few columns, each row is a step, else 32 rows are one; those of more
+  // than 16 such blocks end in a loop over blocks.
+  constexpr System kSystems[] = {{{1, 128, 1, 0}, 2},  {{1, 130, 2, 1}, 2},  {{1, 300, 3, 2}, 2},
+                                 {{1, 32, 1, 0}, 16},  {{1, 128, 4, 3}, 16}, {{1, 70, 3, 2}, 20},
+                                 {{1, 520, 5, 4}, 16}, {{16, 33, 1, 1}, 2},  {{16, 8, 0, 0}, 2},
+                                 {{20, 3, 0, 0}, 2},   {{15, 8, 1, 0}, 2}};
+  for (const auto& [blocks, width] : kSystems) {
+    const auto& [batch, size, loops, dots] = blocks;
     for (const bool lower : {true, false}) {
-      SCOPED_TRACE(fmt::format("{} of {}, lower {}", batch, size, lower));
+      SCOPED_TRACE(fmt::format("{} of {}, {} columns, lower {}", batch, size, width, lower));
       const auto count = static_cast<size_t>(batch), n = static_cast<size_t>(size);
       Reals m = triangles(count, n, 5);
       if (!lower) std::ranges::reverse(m);
-      const Reals x = some_reals(count * n * kWidth, 6);
-      const Reals r = products(count, n, kWidth, m, x, false);
+      const Reals x = some_reals(count * n * static_cast<size_t>(width), 6);
+      const Reals r = products(count, n, static_cast<size_t>(width), m, x, false);
       for (size_t i = 0; i < m.size(); ++i) {
         if (lower ? i % n > i / n % n : i % n < i / n % n) m[i] = NAN;
       }
-      const std::string tall = fmt::format("{}x{}x{}xf64", batch, size, kWidth);
+      const std::string tall = fmt::format("{}x{}x{}xf64", batch, size, width);
       const std::string form = fmt::format(
           "left_side = true, lower = {}, unit_diagonal = false, transpose_a = "
           "#stablehlo<transpose NO_TRANSPOSE>",
           lower);
       const OpCall op{"stablehlo.triangular_solve", form, {tall}, {}};
       const std::vector<Literal> arguments = {reals({batch, size, size}, m),
-                                              reals({batch, size, kWidth}, r)};
+                                              reals({batch, size, width}, r)};
       EXPECT_EQ(count_ops(op.text(arguments), OpCode::kWhile), loops);
       EXPECT_EQ(count_ops(op.text(arguments), OpCode::kDotGeneral), dots);
       expect_near(reals_of(op(arguments)[0]), x, 1e-11);
