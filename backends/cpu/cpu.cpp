@@ -143,6 +143,7 @@ class CpuBackend final : public Backend {
     target.vector_bytes = host.vector_bytes;
     target.scratch_bytes = 256 << 10;
     target.spaces[0].host_visible = true;
+    target.spaces[0].host_writable = true;
     target.spaces[0].alignment = HostDevice::kAlignment;
     std::vector<DeviceInfo> devices;
     for (size_t i = 0; i < devices_; ++i) devices.push_back({fmt::format("cpu:{}", i), target});

@@ -72,8 +72,8 @@ TargetInfo unusual() {
   target.private_bytes = 7;
   target.most_parameters = 8;
   target.largest_buffer = int64_t{1} << 40;
-  target.spaces = {{SpaceKind::kDevice, true, true, 1 << 20, 256},
-                   {SpaceKind::kPinnedHost, false, false, 0, 64}};
+  target.spaces = {{SpaceKind::kDevice, true, true, 1 << 20, 256, true},
+                   {SpaceKind::kPinnedHost, false, false, 0, 64, false}};
   target.queues = 3;
   target.flops = 1.0 / 3e-12;
   target.bytes_per_second = 1e9;
@@ -96,6 +96,7 @@ TEST(TargetText, IsReadAsItWasWritten) {
     EXPECT_EQ(read->features.scratch, target.features.scratch);
     EXPECT_EQ(read->features.tiles, target.features.tiles);
     EXPECT_EQ(read->flops, target.flops);
+    EXPECT_EQ(read->spaces[0].host_writable, target.spaces[0].host_writable);
   }
   EXPECT_EQ(to_string(*parse_target("# a comment\n\n  name chip \r\ncompiler cc\n")),
             to_string(plain));

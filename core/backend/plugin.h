@@ -98,8 +98,9 @@
  *      only the handle. Work only reads them. They need not have the alignment of the space: the
  *      backend declines bytes that it cannot use in place.
  *  B29 The pointer that map returns is to the memory itself, valid until free or close. The results of
- *      work are visible through it once an event recorded after the work is done. The host only reads
- *      through it, and only while no work writes the memory.
+ *      work are visible through it once an event recorded after the work is done. The host reads
+ *      through it only while no work writes the memory. In a space that is host_writable it also
+ *      writes, only while no work uses the memory; work given afterwards sees what it wrote.
  *
  * Thread-safety of the host's services (TenonHost): all may be called from any thread at any time.
  */
@@ -115,7 +116,7 @@ extern "C" {
 #endif
 
 #define TENON_ABI_MAJOR 1
-#define TENON_ABI_MINOR 6
+#define TENON_ABI_MINOR 7
 
 /* The numbers are those of PJRT_Error_Code. */
 typedef enum TenonCode {
@@ -184,6 +185,8 @@ typedef struct TenonSpaceInfo {
   uint8_t host_visible; /* map gives the host a pointer to it. */
   int64_t bytes;        /* Total; 0: unknown. */
   int64_t alignment;    /* Alignment of allocations and of buffers in them: a power of two. */
+  /* The host may write through the pointer of map, too (B29). Since 1.7; 0: it only reads. */
+  uint8_t host_writable;
 } TenonSpaceInfo;
 
 /* Features of kernels that the device supports; the host legalises kernels for them. */

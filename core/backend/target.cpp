@@ -93,10 +93,11 @@ std::string to_string(const TargetInfo& target) {
   line("most_parameters", target.most_parameters, usual.most_parameters);
   line("largest_buffer", target.largest_buffer, usual.largest_buffer);
   for (const SpaceInfo& space : target.spaces) {
-    text += fmt::format("space {}{}{} {} bytes, aligned to {}\n",
+    text += fmt::format("space {}{}{}{} {} bytes, aligned to {}\n",
                         space.kind == SpaceKind::kDevice ? "device" : "pinned_host",
                         space.reachable ? "" : ", out of kernels' reach",
-                        space.host_visible ? ", host-visible" : "", space.bytes, space.alignment);
+                        space.host_visible ? ", host-visible" : "",
+                        space.host_writable ? ", host-writable" : "", space.bytes, space.alignment);
   }
   line("queues", target.queues, usual.queues);
   line("flops", target.flops, usual.flops);
@@ -217,6 +218,7 @@ class TargetParser {
     }
     info.reachable = !take(", out of kernels' reach");
     info.host_visible = take(", host-visible");
+    info.host_writable = take(", host-writable");
     if (!take(" ") || !number(info.bytes) || !take(" bytes, aligned to ") ||
         !number(info.alignment)) {
       return false;

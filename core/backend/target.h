@@ -21,6 +21,7 @@ struct SpaceInfo {
   bool host_visible = false;
   int64_t bytes = 0;
   int64_t alignment = 64;
+  bool host_writable = false;
 };
 
 struct MathInfo {

@@ -1,10 +1,10 @@
 #include "core/runtime/executable.h"
 
 #include <algorithm>
+#include <chrono>
 
-#include "core/kernel/analysis/cost.h"
+#include "core/runtime/execution/step_runner.h"
 #include "core/runtime/memory/donations.h"
-#include "core/runtime/step_runner.h"
 
 namespace tenon::runtime {
 namespace {
@@ -34,32 +34,6 @@ bool needs_inputs(const program::Program& program) {
     return std::ranges::find(kernel.nodes, kernel::OpCode::kWhile, &kernel::Node::op) !=
            kernel.nodes.end();
   });
-}
-
-// Operations and bytes that take a millisecond or two. A shorter program gains if it does not wait
-// for another thread. Up to this bound a caller that runs ahead gains nothing, and the memory of
-// the results that it accumulates has left the caches.
-constexpr double kBrief = 16e6;
-
-// Whether a Program is brief: all of its kernels run on the device, and each is known to end.
-bool is_brief(const CompiledProgram& compiled) {
-  double work = 0;
-  for (const program::Sequence& sequence : compiled.program.sequences) {
-    for (const program::Step& step : sequence.steps) {
-      if (const auto* launch = std::get_if<program::Launch>(&step.action)) {
-        const kernel::Cost cost = kernel::cost_of(compiled.program.kernels[launch->kernel]);
-        if (!cost.bounded || compiled.kernel_placements[launch->kernel] == KernelPlacement::kHost)
-          return false;
-        work += cost.operations;
-        work += static_cast<double>(cost.bytes_read + cost.bytes_written);
-      } else if (const auto* copy = std::get_if<program::Copy>(&step.action)) {
-        work += static_cast<double>(compiled.program.buffer(copy->destination).bytes());
-      } else if (!std::holds_alternative<program::LibraryCallStep>(step.action)) {
-        return false;
-      }
-    }
-  }
-  return work <= kBrief;
 }
 
 }  // namespace
@@ -103,7 +77,9 @@ Status load_modules(LoadedProgram& state) {
   const int64_t alignment = state.device->info().target.spaces[0].alignment;
   state.workspace_offset = (program.temporary_bytes + alignment - 1) / alignment * alignment;
   state.needs_inputs = needs_inputs(program);
-  state.is_brief = is_brief(state.compiled);
+  // Such a device's cores are the host's too.
+  const bool works_during_calls = state.device->info().target.spaces[0].host_visible;
+  state.inline_policy.decide(state.compiled, works_during_calls);
   state.parameters = shapes_of(program, program.parameters);
   state.results = shapes_of(program, program.results);
   for (size_t r = 0; r < state.results.size(); ++r) {
@@ -294,6 +270,8 @@ Result<std::shared_ptr<Executable>> Executable::load(std::shared_ptr<Device> dev
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 std::atomic<int64_t> executions = 0;
 
 // One execution while it is in flight: its work, and all that this needs, in one allocation. It
@@ -332,8 +310,13 @@ struct InFlightExecution : WorkItem {
 
   Status run() {
     if (loaded->needs_inputs) TENON_TRY(inputs_defined());
+    const bool measures = loaded->inline_policy.measures();
+    const auto begin = measures ? Clock::now() : Clock::time_point();
     Status status =
         StepRunner(*loaded, memory, &stop_word, *steps, observer, {number, context.get()}).run();
+    if (measures) {
+      loaded->inline_policy.add(std::chrono::nanoseconds(Clock::now() - begin).count());
+    }
     // Later users of this memory queue their work behind this work.
     memory.clear();
     return status;
@@ -507,7 +490,8 @@ Result<Execution> Executable::execute(std::span<const BufferPtr> arguments,
   }
   in_flight->after = comes_behind(*state_, arguments, in_flight->memory, is_donated);
   Device& device = *state_->device;
-  const bool here = state_->is_brief && std::ranges::all_of(in_flight->inputs, &Event::is_ready) &&
+  const bool here = state_->inline_policy.runs_inline() &&
+                    std::ranges::all_of(in_flight->inputs, &Event::is_ready) &&
                     device.is_done(QueueRole::kCompute, in_flight->after);
   auto turn = here ? device.claim_inline_turn() : std::nullopt;
   const auto set_definers = [&](const WorkPosition& definer) {

@@ -74,6 +74,7 @@ Result<Found> describe(const cl::Device& device, const std::string& platform) {
   target.queues = 3;  // Copies run beside kernels.
   TENON_TRY(backend::narrow(target, "TENON_OPENCL"));
   space.host_visible &= space.alignment <= kMostSvmAlignment;
+  space.host_writable = space.host_visible;
   backend::declare_rendering(target);
   target.compiler_id =
       fmt::format("opencl-1 {} {} {} {} {}", platform, target.name,

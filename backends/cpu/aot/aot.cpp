@@ -45,6 +45,7 @@ class AotBackend final : public backend::Backend {
     target.vector_bytes = cpu_.vector_bytes;
     target.scratch_bytes = 256 << 10;
     target.spaces[0].host_visible = true;
+    target.spaces[0].host_writable = true;
     target.spaces[0].alignment = kAotAlignment;
     return std::vector<backend::DeviceInfo>{{"cpu-aot:0", target}};
   }

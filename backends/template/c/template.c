@@ -483,7 +483,7 @@ static TenonCode abort_device(TenonDevice device, const TenonSink* error) {
   {.size = sizeof(TenonTypeInfo), .type = name, .computed = 1, .denormals = 1}
 static const TenonTypeInfo types[] = {COMPUTED("s8"),  COMPUTED("u8"),  COMPUTED("s16"),
                                       COMPUTED("u16"), COMPUTED("s64"), COMPUTED("u64")};
-static TenonSpaceInfo space = {sizeof space, TENON_SPACE_DEVICE, 1, 0, 0, CHIP_ALIGNMENT};
+static TenonSpaceInfo space = {.size = sizeof space, .reachable = 1, .alignment = CHIP_ALIGNMENT};
 static TenonTargetInfo target;
 static size_t device_count;
 static char compiler_id[512];

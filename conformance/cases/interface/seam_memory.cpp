@@ -2,6 +2,7 @@
 // B19, B28, B29).
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <thread>
@@ -292,7 +293,7 @@ Status maps_memory(SeamDevice& d) {
   for (uint32_t space = 0; space < d.target().spaces.size(); ++space) {
     if (!d.target().spaces[space].host_visible) continue;
     TENON_ASSIGN(const MemoryHandle memory, d.allocate(kBytes, space));
-    TENON_ASSIGN(const std::byte* const seen, d.device().map(memory));
+    TENON_ASSIGN(std::byte* const seen, d.device().map(memory));
     TENON_TRY(d.upload({memory}, bytes_of(counting(space))));
     TENON_TRY(expect_bytes("B29, a copy through the pointer", {seen, kBytes},
                            bytes_of(counting(static_cast<int32_t>(space)))));
@@ -301,6 +302,11 @@ Status maps_memory(SeamDevice& d) {
     TENON_TRY(d.finish());
     TENON_TRY(expect_bytes("B29, a kernel's result through the pointer", {seen, kBytes},
                            bytes_of(counting(3))));
+    if (!d.target().spaces[space].host_writable) continue;
+    std::ranges::copy(bytes_of(counting(7)), seen);
+    TENON_TRY(d.launch(loaded.module, {{memory}, {a.y}}));
+    TENON_ASSIGN(const Bytes got, d.download({a.y}, kBytes));
+    TENON_TRY(expect_bytes("B29, a kernel on what the host wrote", got, bytes_of(counting(8))));
   }
   TENON_TRY(d.launch(loaded.module, {{a.x}, {a.y}}));
   return d.finish();

@@ -53,6 +53,7 @@ CTarget::CTarget(const TargetInfo& target) : target_(target) {
     info.kind = static_cast<TenonSpaceKind>(each.kind);
     info.reachable = each.reachable ? 1 : 0;
     info.host_visible = each.host_visible ? 1 : 0;
+    info.host_writable = each.host_writable ? 1 : 0;
     info.bytes = each.bytes;
     info.alignment = each.alignment;
     spaces_.push_back(info);
@@ -142,6 +143,7 @@ Status read_space(const TenonSpaceInfo& info, TargetInfo& target) {
   space.kind = kind == TENON_SPACE_PINNED_HOST ? SpaceKind::kPinnedHost : SpaceKind::kDevice;
   space.reachable = member_or(info, &TenonSpaceInfo::reachable, {}) != 0;
   space.host_visible = member_or(info, &TenonSpaceInfo::host_visible, {}) != 0;
+  space.host_writable = member_or(info, &TenonSpaceInfo::host_writable, {}) != 0;
   space.bytes = member_or(info, &TenonSpaceInfo::bytes, {});
   space.alignment = member_or(info, &TenonSpaceInfo::alignment, {});
   target.spaces.push_back(space);

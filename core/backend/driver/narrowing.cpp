@@ -45,7 +45,7 @@ Status narrow(TargetInfo& target, const std::string& prefix) {
     features.converted = without_types(features.converted, {ElementType::kF16});
   if (is_without("atomics")) features.atomics = {};
   if (is_without("svm")) {
-    for (SpaceInfo& each : target.spaces) each.host_visible = false;
+    for (SpaceInfo& each : target.spaces) each.host_visible = each.host_writable = false;
   }
   return {};
 }

@@ -170,6 +170,7 @@ class InterpBackend final : public Backend {
     target.features = config_.features.value_or(kernel::TargetFeatures());
     target.scratch_bytes = target.features.scratch ? config_.scratch_bytes : 0;
     target.spaces[0].host_visible = true;
+    target.spaces[0].host_writable = true;
     target.spaces[0].alignment = config_.alignment;
     target.spaces[0].bytes = config_.memory_bytes;
     TENON_ASSIGN(target.queues, Result<uint32_t>(queues_));

@@ -179,7 +179,7 @@ TEST(Adapter, ATargetSurvivesTheTable) {
   target.features.math = true;
   target.compute_units = 8;
   target.most_lanes = 256;
-  target.spaces.push_back({SpaceKind::kPinnedHost, false, true, 1 << 20, 128});
+  target.spaces.push_back({SpaceKind::kPinnedHost, false, true, 1 << 20, 128, true});
   target.flops = 1e9;
   target.tuning = {{"tile_k", 64}, {"two-stage", 0}};
   const CTarget c_target(target);
@@ -191,7 +191,7 @@ TEST(Adapter, ATargetSurvivesTheTable) {
 
 // A struct of an older release is shorter; members that it lacks have their defaults (B1).
 TEST(Adapter, AnOldersStructsAreRead) {
-  TenonSpaceInfo space{sizeof space, TENON_SPACE_DEVICE, 1, 0, 0, 64};
+  TenonSpaceInfo space{sizeof space, TENON_SPACE_DEVICE, 1, 0, 0, 64, 0};
   TenonTargetInfo info{};
   info.size = offsetof(TenonTargetInfo, queues);
   info.name = "old";
@@ -205,6 +205,12 @@ TEST(Adapter, AnOldersStructsAreRead) {
   EXPECT_EQ(target->scratch_bytes, 48 << 10);
   EXPECT_TRUE(target->features.computed.contains(ElementType::kF32));
   EXPECT_FALSE(target->features.fma);
+  space.host_visible = 1;
+  space.host_writable = 1;
+  EXPECT_TRUE(target_of(info)->spaces[0].host_writable);
+  space.size = offsetof(TenonSpaceInfo, host_writable);
+  EXPECT_TRUE(target_of(info)->spaces[0].host_visible);
+  EXPECT_FALSE(target_of(info)->spaces[0].host_writable);
 }
 
 // The least that a plug-in in C states; `space` has to outlive it.
@@ -220,7 +226,7 @@ TenonTargetInfo target_with(const TenonSpaceInfo& space) {
 
 // 0 has meant the host's choice since version 1.0; none is a number of its own.
 TEST(Adapter, ATargetWithoutScratchSaysSo) {
-  TenonSpaceInfo space{sizeof space, TENON_SPACE_DEVICE, 1, 0, 0, 64};
+  TenonSpaceInfo space{sizeof space, TENON_SPACE_DEVICE, 1, 0, 0, 64, 0};
   TenonTargetInfo info = target_with(space);
   EXPECT_EQ(target_of(info)->scratch_bytes, 48 << 10);
   info.scratch_bytes = TENON_NO_SCRATCH;

@@ -47,15 +47,20 @@ std::span<std::byte> HostCallArrays::add_operand(const Shape& shape) {
   return bytes;
 }
 
+void HostCallArrays::add_result(const Shape& shape, std::span<std::byte> place) {
+  results_.push_back({.shape = shape, .bytes = place, .is_token = false});
+}
+
 void HostCallArrays::add_result(const Shape& shape) {
-  const std::span<std::byte> bytes = memory_.emplace_back(shape.byte_size()).bytes();
-  results_.push_back({.shape = shape, .bytes = bytes, .is_token = false});
+  add_result(shape, memory_.emplace_back(shape.byte_size()).bytes());
 }
 
 HostCallFrame HostCallArrays::frame(int64_t device, HostCallOrigin origin) {
   for (const auto& [r, o] : foreign_.aliases) {
     const std::span<std::byte> shared = results_[r].bytes;
-    if (!shared.empty()) std::memcpy(shared.data(), operands_[o].bytes.data(), shared.size());
+    const std::span<const std::byte> operand = operands_[o].bytes;
+    if (!shared.empty() && operand.data() != shared.data())
+      std::memcpy(shared.data(), operand.data(), shared.size());
     operands_[o].bytes = shared;
   }
   seen_operands_ = seen(foreign_.operands, operands_);

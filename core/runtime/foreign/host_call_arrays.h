@@ -35,7 +35,9 @@ class HostCallArrays {
   void add_operand(const Shape& shape, std::span<const std::byte> view);
   /// The same in memory of its own, which the caller fills.
   std::span<std::byte> add_operand(const Shape& shape);
-  /// The next result that is no token.
+  /// The next result that is no token, at `place`.
+  void add_result(const Shape& shape, std::span<std::byte> place);
+  /// The same in memory of its own.
   void add_result(const Shape& shape);
 
   /// Everything that was added, for one call. Results that are aliased with operands hold them.

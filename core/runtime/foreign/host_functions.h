@@ -2,8 +2,8 @@
 //
 // HostFunctions: the registry. A custom call whose name is registered is a host step: the runtime
 // gives the function the arrays in host memory, and waits for it. Where the host sees the device's
-// memory, operands are given as they lie; others are copied to the host. Results are copied to the
-// device.
+// memory, operands are given as they lie; others are copied to the host. Where it writes that
+// memory, results are computed there; others are copied to the device.
 #pragma once
 
 #include <functional>

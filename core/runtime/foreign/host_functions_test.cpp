@@ -17,15 +17,22 @@ using program::ForeignCall;
 using program::testing::four;
 using program::testing::twice;
 
-// An interp device whose memory the host does not see.
-class HiddenMemory final : public backend::ForwardingBackend {
+// An interp device whose memory the host does not see, or only reads.
+class GuardedMemory final : public backend::ForwardingBackend {
  public:
-  HiddenMemory() : ForwardingBackend(backend::make_interpreter_backend()) {}
+  explicit GuardedMemory(bool is_visible)
+      : ForwardingBackend(backend::make_interpreter_backend()), is_visible_(is_visible) {}
   Result<std::vector<backend::DeviceInfo>> devices() override {
     auto devices = ForwardingBackend::devices();
-    for (backend::DeviceInfo& each : *devices) each.target.spaces[0].host_visible = false;
+    for (backend::DeviceInfo& each : *devices) {
+      each.target.spaces[0].host_visible = is_visible_;
+      each.target.spaces[0].host_writable = false;
+    }
     return devices;
   }
+
+ private:
+  const bool is_visible_;
 };
 
 // y = mine(x), both f32[4] in memory.
@@ -72,13 +79,17 @@ Literal counting(const Dims& dims) {
 
 TEST(HostFunctions, GetTheDevicesMemoryWhereTheHostSeesIt) {
   const std::shared_ptr<backend::Backend> backends[] = {backend::make_interpreter_backend(),
-                                                        std::make_shared<HiddenMemory>()};
+                                                        std::make_shared<GuardedMemory>(true),
+                                                        std::make_shared<GuardedMemory>(false)};
   for (const auto& backend : backends) {
     const auto client = Client::open(backend).value();
-    const bool is_seen = client->devices()[0]->info().target.spaces[0].host_visible;
+    const backend::SpaceInfo& space = client->devices()[0]->info().target.spaces[0];
+    const bool is_seen = space.host_visible, is_written = space.host_writable;
     const std::byte* given = nullptr;
+    const std::byte* result = nullptr;
     const auto executable = loaded(*client, calling({}), prepared([&](const HostCallFrame& frame) {
       given = frame.operands[0].bytes.data();
+      result = frame.results[0].bytes.data();
       EXPECT_EQ(frame.operands[0].shape, four(0).shape());
       EXPECT_EQ(frame.device, 0);
       return negate(frame);
@@ -91,6 +102,7 @@ TEST(HostFunctions, GetTheDevicesMemoryWhereTheHostSeesIt) {
     EXPECT_EQ(run->steps->kernels, 0);
     if (is_seen) {
       EXPECT_EQ(given, *x->host_data());
+      EXPECT_EQ(result == *run->results[0]->host_data(), is_written);
     } else {
       EXPECT_FALSE(x->is_host_visible());
     }

@@ -105,6 +105,7 @@ std::shared_ptr<Suballocation> Allocator::take(int64_t bytes, const MemoryLabel&
   suballocation->memory_ = memory;
   suballocation->offset_ = offset;
   if (block.host != nullptr) suballocation->host_ = block.host + offset;
+  suballocation->is_writable_ = info_.host_writable;
   suballocation->taken_ = bytes;
   suballocation->by_size_ = by_size_.extract(found);
   suballocation->piece_ = block.free.extract(offset);
@@ -195,7 +196,7 @@ Status Allocator::add_block(int64_t bytes) {
   size = std::max(bytes, rounded(size, info_.alignment));
   TENON_ASSIGN(const auto device, device_.use());
   Result<backend::MemoryHandle> memory = 0;
-  const std::byte* host = nullptr;
+  std::byte* host = nullptr;
   {
     const std::lock_guard lock(*device_.one_at_a_time);
     memory = device->allocate(space_, size);

@@ -69,6 +69,8 @@ class Suballocation {
   }
   /// Null where the host cannot see it.
   const std::byte* host() const { return host_; }
+  /// Null where the host cannot write it (B29).
+  std::byte* writable_host() const { return is_writable_ ? host_ : nullptr; }
   int64_t bytes() const { return bytes_; }
   std::string_view label() const { return label_.text(); }
   /// The last work of the queue for computing that may have used the memory before.
@@ -90,7 +92,8 @@ class Suballocation {
   std::shared_ptr<Allocator> owner_;
   backend::MemoryHandle memory_ = 0;
   int64_t offset_ = 0;
-  const std::byte* host_ = nullptr;
+  std::byte* host_ = nullptr;
+  bool is_writable_ = false;
   int64_t bytes_ = 0;  // As asked for.
   int64_t taken_ = 0;  // With padding for alignment.
   int64_t free_after_ = 0;
@@ -148,8 +151,8 @@ class Allocator : public std::enable_shared_from_this<Allocator> {
   friend class Suballocation;
   struct MemoryBlock {
     int64_t bytes = 0;
-    const std::byte* host = nullptr;  ///< Where the host can see it.
-    PiecesByOffset free;              ///< Neighbours joined, as far as they may be.
+    std::byte* host = nullptr;  ///< Where the host can see it.
+    PiecesByOffset free;        ///< Neighbours joined, as far as they may be.
 
     bool is_free() const { return free.size() == 1 && free.begin()->second.bytes == bytes; }
   };

@@ -40,9 +40,11 @@ static TenonCode fail(const TenonSink* error, TenonCode code, const char* why) {
 #define ALIGNMENT 64
 
 #if STEP >= 5
-static TenonSpaceInfo space = {sizeof space, TENON_SPACE_DEVICE, 1, 0, 1 << 30, ALIGNMENT};
+static TenonSpaceInfo space = {
+    .size = sizeof space, .reachable = 1, .bytes = 1 << 30, .alignment = ALIGNMENT};
 #else
-static const TenonSpaceInfo space = {sizeof space, TENON_SPACE_DEVICE, 1, 0, 1 << 30, ALIGNMENT};
+static const TenonSpaceInfo space = {
+    .size = sizeof space, .reachable = 1, .bytes = 1 << 30, .alignment = ALIGNMENT};
 #endif
 /* [types] */
 #if STEP >= 5

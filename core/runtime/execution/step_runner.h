@@ -1,5 +1,7 @@
-// One execution of a Program on a device, step by step, on the device's worker. Used only by
-// executable.cpp.
+// core/runtime/execution/: how an execution runs.
+//
+// StepRunner: one execution of a Program on a device, step by step, on the device's worker. Used
+// only by executable.cpp.
 #pragma once
 
 #include <atomic>
@@ -8,6 +10,7 @@
 
 #include "core/base/inline_vector.h"
 #include "core/runtime/executable.h"
+#include "core/runtime/execution/inline_policy.h"
 
 namespace tenon::runtime {
 
@@ -51,8 +54,7 @@ struct LoadedProgram {
   std::vector<bool> donated;
   /// Whether it must not run on undefined inputs.
   bool needs_inputs = false;
-  /// Whether an execution is known to take a millisecond or two at most.
-  bool is_brief = false;
+  InlinePolicy inline_policy;
   std::vector<Shape> parameters;
   std::vector<Shape> results;
   std::vector<std::shared_ptr<const Shape>> result_shapes;  ///< The same, for their buffers.
@@ -120,7 +122,9 @@ class StepRunner {
   Status fetch(program::BufferId id, std::span<std::byte> to);
   Status put(program::BufferId id, std::span<const std::byte> from);
   Result<Literal> read(program::BufferId id);
+  const BufferStorage& storage_of(const program::Buffer& root) const;
   const std::byte* host_view(program::BufferId id) const;
+  std::byte* writable_host_view(program::BufferId id) const;
 
   const LoadedProgram& loaded_;
   const program::Program& program_;

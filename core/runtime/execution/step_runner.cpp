@@ -1,4 +1,4 @@
-#include "core/runtime/step_runner.h"
+#include "core/runtime/execution/step_runner.h"
 
 #include <algorithm>
 
@@ -248,20 +248,40 @@ Status StepRunner::by_handler(const Step& step, const program::CustomCall& call,
   return {};
 }
 
+const BufferStorage& StepRunner::storage_of(const program::Buffer& root) const {
+  switch (root.kind) {
+    case program::BufferKind::kParameter:
+      return (*memory_.parameters)[root.index];
+    case program::BufferKind::kResult:
+      return (*memory_.results)[root.index];
+    case program::BufferKind::kConstant:
+      return loaded_.constants[root.index];
+    case program::BufferKind::kTemporary:
+      break;
+  }
+  return memory_.temporaries;
+}
+
 // The buffer as the host sees it, where it sees the device's memory.
 const std::byte* StepRunner::host_view(BufferId id) const {
   const program::Buffer& b = program_.buffer(program_.root(id));
-  const BufferStorage* storage = &memory_.temporaries;
-  if (b.kind == program::BufferKind::kParameter) storage = &(*memory_.parameters)[b.index];
-  if (b.kind == program::BufferKind::kResult) storage = &(*memory_.results)[b.index];
-  if (b.kind == program::BufferKind::kConstant) storage = &loaded_.constants[b.index];
-  const std::byte* const data = storage->empty() ? nullptr : storage->host_data();
+  const BufferStorage& storage = storage_of(b);
+  const std::byte* const data = storage.empty() ? nullptr : storage.host_data();
   const int64_t offset = b.kind == program::BufferKind::kTemporary ? b.offset : 0;
   return data == nullptr ? nullptr : data + offset;
 }
 
-// Calls a function of the host. Memory of the device is only read (B29): results are computed in
-// memory of the host, and copied.
+// The same where it may write.
+std::byte* StepRunner::writable_host_view(BufferId id) const {
+  const program::Buffer& b = program_.buffer(program_.root(id));
+  const auto& suballocation = storage_of(b).suballocation;
+  std::byte* const data = suballocation == nullptr ? nullptr : suballocation->writable_host();
+  const int64_t offset = b.kind == program::BufferKind::kTemporary ? b.offset : 0;
+  return data == nullptr ? nullptr : data + offset;
+}
+
+// Calls a function of the host. Its results are computed in memory of the device where the host may
+// write that (B29), else in memory of the host, and copied.
 Status StepRunner::by_function(const program::CustomCall& call, const PreparedCall& prepared) {
   TENON_TRY(loaded_.device->await_given());
   HostCallArrays arrays(prepared.foreign);
@@ -274,12 +294,21 @@ Status StepRunner::by_function(const program::CustomCall& call, const PreparedCa
       TENON_TRY(fetch(id, arrays.add_operand(shape)));
     }
   }
+  std::vector<bool> is_in_place;
   for (const BufferId id : call.results) {
-    arrays.add_result({program_.buffer(id).type, program_.buffer(id).dims});
+    const program::Buffer& buffer = program_.buffer(id);
+    std::byte* const view = writable_host_view(id);
+    is_in_place.push_back(view != nullptr);
+    if (view != nullptr) {
+      arrays.add_result(Shape(buffer.type, buffer.dims),
+                        {view, static_cast<size_t>(buffer.bytes())});
+    } else {
+      arrays.add_result(Shape(buffer.type, buffer.dims));
+    }
   }
   TENON_TRY(prepared.run(arrays.frame(static_cast<int64_t>(loaded_.device->number()), origin_)));
   for (size_t r = 0; r < call.results.size(); ++r) {
-    TENON_TRY(put(call.results[r], arrays.results()[r].bytes));
+    if (!is_in_place[r]) TENON_TRY(put(call.results[r], arrays.results()[r].bytes));
   }
   return {};
 }
