@@ -53,7 +53,7 @@ class CudaSegmentTest : public testing::Test {
   void open(const char* library) {
     context = make_cuda_driver(library)->open(0).value();
     stream = context->create_stream().value();
-    const Module module = context->load("a module").value();
+    module = context->load("a module").value();
     for (const char* name : {"add", "less", "lose"}) {
       functions.push_back(context->function(module, name).value());
     }
@@ -86,8 +86,14 @@ class CudaSegmentTest : public testing::Test {
     return numbers;
   }
 
+  void TearDown() override {
+    // A lost GPU says so here, too.
+    if (context != nullptr && module != 0) static_cast<void>(context->unload(module));
+  }
+
   bool has_graphs = true;
   std::unique_ptr<Context> context;
+  Module module = 0;
   Stream stream = 0;
   std::vector<Function> functions;
   std::vector<std::vector<Address>> places;

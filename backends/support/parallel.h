@@ -17,6 +17,10 @@
 
 #include "core/base/process/sanitizers.h"
 
+#if TENON_ASAN
+#include <sanitizer/lsan_interface.h>
+#endif
+
 namespace tenon {
 
 /// Moves this thread away from `processor`; the set of those it may use is afterwards what it was.
@@ -38,7 +42,13 @@ inline bool leave_processor(int processor) {
 /// Observes the arena in which it is made. Its thread alone calls begin_loop().
 class WorkerObserver : public tbb::task_scheduler_observer {
  public:
-  WorkerObserver() { observe(true); }
+  WorkerObserver() {
+#if TENON_ASAN
+    // The main thread never leaves its arena, which keeps what observes it until the process ends.
+    const __lsan::ScopedDisabler kept;
+#endif
+    observe(true);
+  }
   ~WorkerObserver() override { observe(false); }
   WorkerObserver(const WorkerObserver&) = delete;
   WorkerObserver& operator=(const WorkerObserver&) = delete;

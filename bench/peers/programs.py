@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from applications import APPLICATIONS
 from breadth import breadth
 from models import MODELS, attentions, draws, numbers
 from special import special_programs
@@ -22,7 +23,7 @@ except ImportError:  # The environment of frameworks/jax has none: PyTorch is le
 
 @dataclasses.dataclass
 class Program:
-    group: str  # breadth, special, rows, contractions, small, scans, convolutions, ffts, sorts, indexing, linalg, loops, attention, random, models
+    group: str  # breadth, special, rows, contractions, small, scans, convolutions, ffts, sorts, indexing, linalg, loops, attention, random, models, applications
     name: str
     function: Callable
     arguments: list[Any]
@@ -430,4 +431,5 @@ def all_programs() -> list[Program]:
             + [Program("breadth", *each) for each in breadth()]
             + [Program("special", name, function, of, x64=wide) for name, function, of, wide in special_programs()]
             + [Program("attention", *each) for each in attentions()]
-            + [Program("random", *each) for each in draws()] + models())
+            + [Program("random", *each) for each in draws()] + models()
+            + [Program("applications", name, *made()) for name, made in APPLICATIONS.items()])

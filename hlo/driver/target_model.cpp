@@ -56,8 +56,16 @@ lower::CostModel cost_model_of(const backend::TargetInfo& target) {
   const bool has_tiles = target.accepts_all || target.features.tiles;
   cost.wide_tiles = has_tiles && target.vector_bytes >= cost.wide_register;
   cost.float_products = cost.wide_tiles && target.features.fma;
+  // Such a unit loads a row as vectors; lanes of adjacent rows gather its elements one by one.
+  if (cost.wide_tiles && target.preferred_lanes <= 1) {
+    cost.shared_row = 8;
+    cost.shared_row_and_more = 32;
+  }
   constexpr int64_t kVectorsInRow = 2;
-  if (cost.wide_tiles) cost.panel_bytes = kVectorsInRow * target.vector_bytes;
+  constexpr int64_t kMostVectorBytes = int64_t{1} << 31;
+  if (cost.wide_tiles) {
+    cost.panel_bytes = kVectorsInRow * std::min(target.vector_bytes, kMostVectorBytes);
+  }
   // Buffers of a kernel are its inputs and results.
   if (target.most_parameters > 0) {
     cost.fused_inputs = std::clamp<int64_t>(target.most_parameters - 1, 2, cost.fused_inputs);
@@ -70,7 +78,9 @@ lower::CostModel cost_model_of(const backend::TargetInfo& target) {
     cost.long_reduction = static_cast<int64_t>(std::clamp(bytes / kBytesALeaf, 1024.0, 1e12));
   }
   if (target.preferred_lanes > 1) {
-    cost.busy_lanes = std::max<int64_t>(target.compute_units, 1) * cost.lanes;
+    constexpr int64_t kMost = int64_t{1} << 31;
+    cost.busy_lanes =
+        std::clamp<int64_t>(target.compute_units, 1, kMost) * std::min(cost.lanes, kMost);
     cost.lane_scan = 16;
     cost.workgroup_scan = 32;
   }

@@ -85,12 +85,27 @@ TEST(CostModel, LeavesAttentionAloneWhereItsScheduleWould) {
   EXPECT_GT(cost_model_of(target).attention_scores, usual);
 }
 
+TEST(CostModel, SharesShortRowsWhereAWorkgroupBecomesVectors) {
+  backend::TargetInfo target;
+  target.features.tiles = true;
+  target.vector_bytes = 32;
+  target.preferred_lanes = 1;
+  EXPECT_EQ(cost_model_of(target).shared_row, 8);
+  EXPECT_EQ(cost_model_of(target).shared_row_and_more, 32);
+  EXPECT_EQ(cost_model_of(target).shared_leaves, 64);
+  target.preferred_lanes = 32;
+  EXPECT_EQ(cost_model_of(target).shared_row, 64);
+  target.preferred_lanes = 1;
+  target.features.tiles = false;
+  EXPECT_EQ(cost_model_of(target).shared_row, 64);
+}
+
 // A target's largest numbers cause no overflow.
 TEST(CostModel, TakesAnyTarget) {
   backend::TargetInfo target;
   for (auto member : {&backend::TargetInfo::compute_units, &backend::TargetInfo::preferred_lanes,
                       &backend::TargetInfo::most_lanes, &backend::TargetInfo::private_bytes,
-                      &backend::TargetInfo::most_parameters}) {
+                      &backend::TargetInfo::most_parameters, &backend::TargetInfo::vector_bytes}) {
     target.*member = std::numeric_limits<int64_t>::max();
   }
   target.launch_seconds = target.bytes_per_second = std::numeric_limits<double>::max();

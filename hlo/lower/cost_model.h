@@ -46,6 +46,10 @@ struct CostModel {
 
   /// Leaves from which lanes share a reduction: below, combining their parts takes longer.
   int64_t shared_leaves = 64;
+  /// The same of rows, whose leaves are adjacent in memory; and where there is more to do for each
+  /// row, such as a math function, which lanes of many rows do together.
+  int64_t shared_row = 64;
+  int64_t shared_row_and_more = 64;
   /// Below this number of results, one workgroup per result leaves most of the device idle.
   int64_t few_results = 64;
   /// Leaves that a workgroup reduces in the time of a launch: from there on a second stage pays.

@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # What runs nothing of the build, builds by itself, has allocation functions of its own, or lives in a process, Python's or of a program
 # in C, which is not instrumented
 # (the PJRT plug-in is driven by the group pjrt too).
-ALONE = {"aot_gpu_test", "bench_test", "demo_test", "docs_test", "fuzz_test", "guide_test", "jax_samples_test", "jax_test", "layers_test", "make_venv_test",
+ALONE = {"aot_gpu_test", "bench_test", "demo_test", "digits_test", "docs_test", "fuzz_test", "guide_test", "jax_samples_test", "jax_suite_test", "jax_test", "layers_test", "make_venv_test",
          "new_backend_test", "nvrtc_test", "onnxruntime_test", "opencl_test", "peers_test", "pjrt_c_test", "ptxas_test", "python_test", "runtime_test", "sanitizer_test",
          "scaling", "source_hash_test", "style_test", "symbols_test", "tensorflow_test", "torch_test"}
 

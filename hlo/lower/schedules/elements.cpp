@@ -175,8 +175,10 @@ std::optional<double> estimate_shared(const ScheduleInput& input) {
   };
   const bool minor = is_minor(dims, reduced) && (dot == nullptr || adjacent_factors());
   const auto results = static_cast<double>(element_count(op->result_type().dims()));
-  const double shared =
-      static_cast<double>(cost.shared_leaves) / static_cast<double>(std::max<int64_t>(leaves, 1));
+  const bool is_of_rows = minor && dot == nullptr;
+  const int64_t row = op->result_count() > 1 ? cost.shared_row_and_more : cost.shared_row;
+  const double shared = static_cast<double>(is_of_rows ? row : cost.shared_leaves) /
+                        static_cast<double>(std::max<int64_t>(leaves, 1));
   const double busy = minor ? 0 : (results + 1) / static_cast<double>(cost.few_results);
   return input.elements_seconds * std::max(shared, busy);
 }

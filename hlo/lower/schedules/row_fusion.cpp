@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "hlo/lower/elements/reduction.h"
+#include "hlo/lower/elements/rules.h"
 #include "hlo/lower/schedules/schedules.h"
 
 namespace tenon::hlo::lower {
@@ -141,6 +142,19 @@ double repeated(const ScheduleInput& input, const RowFusion& fusion) {
   return whole ? static_cast<double>(element_count(fusion.row)) : 1;
 }
 
+// Whether there is much to do for each row beside its elements, which lanes of many rows do
+// together: a math function, or a reduction to several numbers.
+bool has_work_of_rows(const FusedOp& fused, const RowFusion& fusion) {
+  const int64_t rows = element_count(fusion.rows);
+  return std::ranges::any_of(fused.inner, [&](const Instruction* op) {
+    const ElementRule* const rule = op->info().element;
+    const bool is_math = rule != nullptr && rule->operation && kernel::is_math(*rule->operation) &&
+                         *rule->operation != kernel::OpCode::kRsqrt;
+    const bool is_of_rows = element_count(op->result_type().dims()) == rows;
+    return is_of_rows && (is_math || op->result_count() > 1);
+  });
+}
+
 std::optional<double> estimate_lane(const ScheduleInput& input) {
   const RowFusion fusion = row_fusion_of(input.fused);
   if (fusion.reductions.empty()) return std::nullopt;
@@ -151,8 +165,15 @@ std::optional<double> estimate_workgroup(const ScheduleInput& input) {
   const RowFusion fusion = row_fusion_of(input.fused);
   if (fusion.reductions.empty()) return std::nullopt;
   const auto row = static_cast<double>(element_count(fusion.row));
-  const double shared = static_cast<double>(input.limits.cost.shared_leaves) / row;
-  return input.elements_seconds / repeated(input, fusion) * shared;
+  const CostModel& cost = input.limits.cost;
+  const double repeats = repeated(input, fusion);
+  double leaves = static_cast<double>(cost.shared_row);
+  if (has_work_of_rows(input.fused, fusion)) {
+    // Elements that are stored, too, are more work beside it.
+    leaves = static_cast<double>(cost.shared_row_and_more) / (repeats > 1 ? 2 : 1);
+  }
+  const double shared = leaves / row;
+  return input.elements_seconds / repeats * shared;
 }
 
 Taken emit_rows(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,

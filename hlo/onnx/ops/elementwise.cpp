@@ -89,7 +89,8 @@ Values lower_is_nan(OnnxLowering& n) { return {n.compare(Direction::kNe, n.in(0)
 
 Values lower_is_inf(OnnxLowering& n) {
   const Value x = n.in(0);
-  if (!std::isinf(round_to(n.type_of(x), std::numeric_limits<double>::infinity()))) {
+  const ElementType type = n.type_of(x);
+  if (!is_float(type) || !std::isinf(round_to(type, std::numeric_limits<double>::infinity()))) {
     return {n.splat(ElementType::kPred, n.dims_of(x), 0)};
   }
   const double infinity = std::numeric_limits<double>::infinity();
