@@ -77,9 +77,8 @@ Status load_modules(LoadedProgram& state) {
   const int64_t alignment = state.device->info().target.spaces[0].alignment;
   state.workspace_offset = (program.temporary_bytes + alignment - 1) / alignment * alignment;
   state.needs_inputs = needs_inputs(program);
-  // Such a device's cores are the host's too.
-  const bool works_during_calls = state.device->info().target.spaces[0].host_visible;
-  state.inline_policy.decide(state.compiled, works_during_calls);
+  const bool host_sees_memory = state.device->info().target.spaces[0].host_visible;
+  state.inline_policy.decide(state.compiled, host_sees_memory);
   state.parameters = shapes_of(program, program.parameters);
   state.results = shapes_of(program, program.results);
   for (size_t r = 0; r < state.results.size(); ++r) {
@@ -310,13 +309,9 @@ struct InFlightExecution : WorkItem {
 
   Status run() {
     if (loaded->needs_inputs) TENON_TRY(inputs_defined());
-    const bool measures = loaded->inline_policy.measures();
-    const auto begin = measures ? Clock::now() : Clock::time_point();
+    if (loaded->inline_policy.measures()) begin_ = Clock::now();
     Status status =
         StepRunner(*loaded, memory, &stop_word, *steps, observer, {number, context.get()}).run();
-    if (measures) {
-      loaded->inline_policy.add(std::chrono::nanoseconds(Clock::now() - begin).count());
-    }
     // Later users of this memory queue their work behind this work.
     memory.clear();
     return status;
@@ -331,11 +326,14 @@ struct InFlightExecution : WorkItem {
       status = defined;
       break;
     }
+    if (begin_ && status.ok())
+      loaded->inline_policy.add(std::chrono::nanoseconds(Clock::now() - *begin_).count());
     throttle_token.reset();
     done_.set(std::move(status));
   }
 
   Promise done_;
+  std::optional<Clock::time_point> begin_;  // Of an execution that is measured.
 };
 
 Status check_argument(const LoadedProgram& loaded, size_t i, const BufferPtr& argument) {

@@ -60,6 +60,7 @@ lower::CostModel cost_model_of(const backend::TargetInfo& target) {
   if (cost.wide_tiles && target.preferred_lanes <= 1) {
     cost.shared_row = 8;
     cost.shared_row_and_more = 32;
+    cost.short_columns = 128;
   }
   constexpr int64_t kVectorsInRow = 2;
   constexpr int64_t kMostVectorBytes = int64_t{1} << 31;
@@ -90,6 +91,8 @@ lower::CostModel cost_model_of(const backend::TargetInfo& target) {
     cost.attention_scores = std::numeric_limits<int64_t>::max();
   }
   cost.few_results = std::clamp<int64_t>(target.compute_units / 2, cost.few_results, 1 << 20);
+  constexpr int64_t kColumnsOfVector = 16;
+  cost.few_columns = cost.short_columns > 0 ? kColumnsOfVector : cost.few_results;
   return cost;
 }
 

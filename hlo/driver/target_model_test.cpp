@@ -93,8 +93,11 @@ TEST(CostModel, SharesShortRowsWhereAWorkgroupBecomesVectors) {
   EXPECT_EQ(cost_model_of(target).shared_row, 8);
   EXPECT_EQ(cost_model_of(target).shared_row_and_more, 32);
   EXPECT_EQ(cost_model_of(target).shared_leaves, 64);
+  EXPECT_EQ(cost_model_of(target).short_columns, 128);
+  EXPECT_EQ(cost_model_of(target).few_columns, 16);
   target.preferred_lanes = 32;
   EXPECT_EQ(cost_model_of(target).shared_row, 64);
+  EXPECT_EQ(cost_model_of(target).short_columns, 0);
   target.preferred_lanes = 1;
   target.features.tiles = false;
   EXPECT_EQ(cost_model_of(target).shared_row, 64);

@@ -103,6 +103,13 @@ Result<bool> lay_out_panels(Module& module, const PassOptions& options = {});
 /// Makes two transposes of one whose rows are short in the operand or in the result, so that each
 /// moves long rows. Within fusions transposes stay.
 Result<bool> split_transposes(Module& module);
+/// Makes two reductions of one down columns of a few elements, where a target says that they fill
+/// no vectors (CostModel::short_columns): the first adds long rows. Sums are added in another
+/// order.
+Result<bool> split_reductions(Module& module, const PassOptions& options = {});
+/// Makes pads and concatenations that leave short last dimensions as they are those of longer rows.
+/// Within fusions they stay.
+Result<bool> merge_rows(Module& module);
 /// Dead code elimination: removes instructions without effect whose results have no uses.
 Result<bool> eliminate_dead(Module& module);
 /// Common subexpression elimination: replaces an op by an earlier identical one.

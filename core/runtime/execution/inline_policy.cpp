@@ -54,12 +54,12 @@ bool has_work_of_the_host(const CompiledProgram& compiled) {
 
 }  // namespace
 
-void InlinePolicy::decide(const CompiledProgram& compiled, bool works_during_calls) {
+void InlinePolicy::decide(const CompiledProgram& compiled, bool host_sees_memory) {
   basis_ = Basis::kNever;
   if (has_work_of_the_host(compiled)) return;
   if (is_brief(compiled)) {
     basis_ = Basis::kBrief;
-  } else if (works_during_calls && is_unknown(compiled)) {
+  } else if (host_sees_memory && is_unknown(compiled)) {
     basis_ = Basis::kMeasured;
   }
 }

@@ -4,6 +4,7 @@
 // Thread-safety: InlinePolicy may be used from any thread.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -14,10 +15,10 @@ struct CompiledProgram;
 class InlinePolicy {
  public:
   InlinePolicy() = default;
-  /// Estimates the work of `compiled` if all of it is known. Else executions are measured, if
-  /// `works_during_calls` (the device does work before a call returns, B8), and no step is the
-  /// host's: functions of the host may wait for what the caller does next.
-  void decide(const CompiledProgram& compiled, bool works_during_calls);
+  /// Programs with steps of the host never run there: its functions may wait for what the caller
+  /// does next. Of others the work is estimated if all of it is known; else executions are
+  /// measured, where the host sees the device's memory.
+  void decide(const CompiledProgram& compiled, bool host_sees_memory);
 
   /// Whether the next execution runs on the caller's thread.
   bool runs_inline() const {
@@ -26,15 +27,17 @@ class InlinePolicy {
   }
   /// Whether to measure executions for add().
   bool measures() const { return basis_ == Basis::kMeasured; }
-  /// An execution took that long.
+  /// An execution without an error was done after that time.
   void add(int64_t nanoseconds) const {
     const int before = short_in_a_row_.load(std::memory_order_relaxed);
-    const int now = nanoseconds > kMostNanoseconds ? 0 : before < kShort ? before + 1 : kShort;
+    const int now = nanoseconds > kMostNanoseconds ? kAfterLong : std::min(before + 1, kShort);
     if (now != before) short_in_a_row_.store(now, std::memory_order_relaxed);
   }
 
   /// So many short executions in a row are taken as the rule.
   static constexpr int kShort = 3;
+  /// The count after a long one: a caller that waited for one waits for few more.
+  static constexpr int kAfterLong = -32;
   /// A longer execution gains less than a sixth.
   static constexpr int64_t kMostNanoseconds = 300'000;
 

@@ -23,14 +23,14 @@ CompiledProgram compiled(program::Program program) {
   return {std::move(program), "", placements, {}, {}};
 }
 
-InlinePolicy& decided(InlinePolicy& policy, const CompiledProgram& compiled, bool works = true) {
-  policy.decide(compiled, works);
+InlinePolicy& decided(InlinePolicy& policy, const CompiledProgram& compiled, bool sees = true) {
+  policy.decide(compiled, sees);
   return policy;
 }
 
 TEST(InlinePolicy, KnownShortWorkNeedsNoMeasurement) {
   InlinePolicy policy;
-  decided(policy, compiled(twice()), /*works=*/false);
+  decided(policy, compiled(twice()), /*sees=*/false);
   EXPECT_TRUE(policy.runs_inline());
   EXPECT_FALSE(policy.measures());
 }
@@ -46,9 +46,9 @@ TEST(InlinePolicy, LoopsAreMeasured) {
   EXPECT_TRUE(policy.runs_inline());
   policy.add(kShortTime);
   EXPECT_TRUE(policy.runs_inline());
-  // A longer one, and it begins anew.
+  // A longer one, and it takes many short ones.
   policy.add(kLongTime);
-  for (int i = 0; i < InlinePolicy::kShort; ++i) {
+  for (int i = InlinePolicy::kAfterLong; i < InlinePolicy::kShort; ++i) {
     EXPECT_FALSE(policy.runs_inline()) << i;
     policy.add(kShortTime);
   }
@@ -57,8 +57,8 @@ TEST(InlinePolicy, LoopsAreMeasured) {
 
 TEST(InlinePolicy, WhereALoopsTimeSaysNothingItIsNotMeasured) {
   InlinePolicy policy;
-  // The call returns before the work is done.
-  EXPECT_FALSE(decided(policy, compiled(control_flow()), /*works=*/false).measures());
+  // The caller's processors do other work meanwhile.
+  EXPECT_FALSE(decided(policy, compiled(control_flow()), /*sees=*/false).measures());
   // A kernel of the host, and one that has its loop within it.
   CompiledProgram of_the_host = compiled(control_flow());
   of_the_host.kernel_placements[0] = KernelPlacement::kHost;

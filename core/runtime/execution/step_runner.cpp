@@ -271,13 +271,16 @@ const std::byte* StepRunner::host_view(BufferId id) const {
   return data == nullptr ? nullptr : data + offset;
 }
 
-// The same where it may write.
+// The same where it may write, and where the address suits any function.
 std::byte* StepRunner::writable_host_view(BufferId id) const {
+  constexpr uintptr_t kAlignment = 64;
   const program::Buffer& b = program_.buffer(program_.root(id));
   const auto& suballocation = storage_of(b).suballocation;
   std::byte* const data = suballocation == nullptr ? nullptr : suballocation->writable_host();
   const int64_t offset = b.kind == program::BufferKind::kTemporary ? b.offset : 0;
-  return data == nullptr ? nullptr : data + offset;
+  if (data == nullptr || reinterpret_cast<uintptr_t>(data + offset) % kAlignment != 0)
+    return nullptr;
+  return data + offset;
 }
 
 // Calls a function of the host. Its results are computed in memory of the device where the host may
@@ -285,11 +288,13 @@ std::byte* StepRunner::writable_host_view(BufferId id) const {
 Status StepRunner::by_function(const program::CustomCall& call, const PreparedCall& prepared) {
   TENON_TRY(loaded_.device->await_given());
   HostCallArrays arrays(prepared.foreign);
+  std::vector<std::span<const std::byte>> read;
   for (const BufferId id : call.operands) {
     const program::Buffer& buffer = program_.buffer(id);
     const Shape shape(buffer.type, buffer.dims);
     if (const std::byte* const view = host_view(id)) {
-      arrays.add_operand(shape, {view, static_cast<size_t>(buffer.bytes())});
+      read.emplace_back(view, static_cast<size_t>(buffer.bytes()));
+      arrays.add_operand(shape, read.back());
     } else {
       TENON_TRY(fetch(id, arrays.add_operand(shape)));
     }
@@ -297,11 +302,17 @@ Status StepRunner::by_function(const program::CustomCall& call, const PreparedCa
   std::vector<bool> is_in_place;
   for (const BufferId id : call.results) {
     const program::Buffer& buffer = program_.buffer(id);
-    std::byte* const view = writable_host_view(id);
-    is_in_place.push_back(view != nullptr);
-    if (view != nullptr) {
-      arrays.add_result(Shape(buffer.type, buffer.dims),
-                        {view, static_cast<size_t>(buffer.bytes())});
+    std::byte* const data = writable_host_view(id);
+    const std::span<std::byte> place(data,
+                                     data == nullptr ? 0 : static_cast<size_t>(buffer.bytes()));
+    // A Program that was read may have a result over an operand.
+    const bool is_apart = std::ranges::none_of(read, [&](std::span<const std::byte> operand) {
+      return operand.data() < place.data() + place.size() &&
+             place.data() < operand.data() + operand.size();
+    });
+    is_in_place.push_back(data != nullptr && is_apart);
+    if (is_in_place.back()) {
+      arrays.add_result(Shape(buffer.type, buffer.dims), place);
     } else {
       arrays.add_result(Shape(buffer.type, buffer.dims));
     }

@@ -146,8 +146,8 @@ int64_t half_of(int64_t size, int64_t block_size) {
   return (blocks + 1) / 2 * block_size;
 }
 
-// The sizes up to which algorithms are unrolled, loops over columns or rows, and loops over blocks
-// of rows. Loops do the work of what is still zero, too.
+// The sizes up to which algorithms are unrolled, are loops over columns or rows, and are loops over
+// blocks of rows, or over rows of few columns. Loops do the work of what is still zero, too.
 constexpr int64_t kMany = 16;
 constexpr int64_t kUnrolled = 8;
 constexpr int64_t kLoop = 32;

@@ -179,7 +179,7 @@ std::optional<double> estimate_shared(const ScheduleInput& input) {
   const int64_t row = op->result_count() > 1 ? cost.shared_row_and_more : cost.shared_row;
   const double shared = static_cast<double>(is_of_rows ? row : cost.shared_leaves) /
                         static_cast<double>(std::max<int64_t>(leaves, 1));
-  const double busy = minor ? 0 : (results + 1) / static_cast<double>(cost.few_results);
+  const double busy = minor ? 0 : (results + 1) / static_cast<double>(cost.few_columns);
   return input.elements_seconds * std::max(shared, busy);
 }
 

@@ -148,7 +148,7 @@ std::optional<double> estimate_two_stage(const ScheduleInput& input) {
   if (results == 0 || leaves < 4) return std::nullopt;
   if (is_shared_by_columns(input)) return 2 * input.elements_seconds;
   const double launches = static_cast<double>(cost.long_reduction) / static_cast<double>(leaves);
-  if (launches > 1 || results > cost.few_results) return input.elements_seconds * (1 + launches);
+  if (launches > 1 || results > cost.few_columns) return input.elements_seconds * (1 + launches);
   const double shared = static_cast<double>(cost.shared_leaves) / static_cast<double>(leaves);
   return input.elements_seconds * shared * launches;
 }
