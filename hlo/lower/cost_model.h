@@ -46,8 +46,9 @@ struct CostModel {
 
   /// Leaves from which lanes share a reduction: below, combining their parts takes longer.
   int64_t shared_leaves = 64;
-  /// Leaves from which that pays for rows, whose leaves are adjacent in memory; and for rows of each
-  /// of which there is more to do, such as a math function, which lanes of many rows do together.
+  /// Leaves from which that pays for rows, whose leaves are adjacent in memory; and for rows of
+  /// each of which there is more to do, such as a math function, which lanes of many rows do
+  /// together.
   int64_t shared_row = 64;
   int64_t shared_row_and_more = 64;
   /// Elements of a last dimension below which a reduction of those before it gives work to few
@@ -55,7 +56,8 @@ struct CostModel {
   int64_t short_columns = 0;
   /// Below this number of results, one workgroup per result leaves most of the device idle.
   int64_t few_results = 64;
-  /// That number for results whose leaves are not adjacent; lanes that are vectors add rows of them.
+  /// That number for results whose leaves are not adjacent; lanes that are vectors add rows of
+  /// them.
   int64_t few_columns = 64;
   /// Leaves that a workgroup reduces in the time of a launch: from there on a second stage pays.
   int64_t long_reduction = int64_t{1} << 15;

@@ -155,6 +155,16 @@ bool has_work_of_rows(const FusedOp& fused, const RowFusion& fusion) {
   });
 }
 
+// Whether it reads an array of rows in memory. Rows that are computed from one number each, and
+// from one row, are no reason to load along them.
+bool reads_rows(const FusedOp& fused, const RowFusion& fusion) {
+  return std::ranges::any_of(fused.op.operands(), [&](Value value) {
+    const Dims& dims = value.type().dims();
+    return dims.size() > fusion.row.size() &&
+           std::equal(fusion.row.rbegin(), fusion.row.rend(), dims.rbegin());
+  });
+}
+
 std::optional<double> estimate_lane(const ScheduleInput& input) {
   const RowFusion fusion = row_fusion_of(input.fused);
   if (fusion.reductions.empty()) return std::nullopt;
@@ -168,7 +178,9 @@ std::optional<double> estimate_workgroup(const ScheduleInput& input) {
   const CostModel& cost = input.limits.cost;
   const double repeats = repeated(input, fusion);
   double leaves = static_cast<double>(cost.shared_row);
-  if (has_work_of_rows(input.fused, fusion)) {
+  if (!reads_rows(input.fused, fusion)) {
+    leaves = static_cast<double>(cost.shared_leaves);
+  } else if (has_work_of_rows(input.fused, fusion)) {
     // Elements that are stored, too, are more work beside it.
     leaves = static_cast<double>(cost.shared_row_and_more) / (repeats > 1 ? 2 : 1);
   }
