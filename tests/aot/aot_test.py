@@ -74,14 +74,17 @@ def test_processors(folder):
             inner.mkdir()
             text = dict(programs.PROGRAMS)[name]
             if f" {flag} " in flags:
-                # Without FMA contractions are kernels, which add in another order.
-                compare(inner, text, f"--cpu={level}", tolerance=0 if level > "x86-64-v2" else 1e-5)
+                # Without FMA contractions are kernels, which add in another order; so do rows in shorter vectors.
+                exact = level == "x86-64-v4" or (level == "x86-64-v3" and name != "softmax")
+                compare(inner, text, f"--cpu={level}", tolerance=0 if exact else 1e-5)
             else:
                 aot(inner, text, f"--cpu={level}")
         disassembly = check_run("objdump", "-d", folder / f"{level}_softmax/model/libmodel.a")
         equal(("%zmm" in disassembly, "%ymm" in disassembly), (level == "x86-64-v4", level in ("x86-64-v3", "x86-64-v4")))
 
 
+# Programs with sums of rows, whose order depends on the width of vectors.
+ROWS = ("softmax",)
 MACHINES = [  # Target, options, and the commands that link and run its programs.
     ("aarch64-linux-gnu", [], "aarch64-linux-gnu-gcc", "qemu-aarch64-static"),
     ("riscv64-linux-gnu", [], "riscv64-linux-gnu-gcc", "qemu-riscv64-static"),
@@ -103,7 +106,8 @@ def test_other_machines(folder):
                 aot(inner, text, f"--target={target}", *options)
                 continue
             try:
-                compare(inner, text, f"--target={target}", *options, harness_options=["-static"], compiler=[compiler], emulator=[emulator])
+                compare(inner, text, f"--target={target}", *options, harness_options=["-static"], compiler=[compiler], emulator=[emulator],
+                        tolerance=1e-6 if name in ROWS else 0)
             except Failure as failure:
                 raise Failure(f"{target}: {name}: {failure}") from failure
         ran += [target] if is_there else []
