@@ -31,18 +31,22 @@ backend::MemoryAddress StepRunner::place(BufferId id) const {
   return memory({b.kind, b.index});
 }
 
-backend::MemoryAddress StepRunner::memory(const program::MemoryRef& ref) const {
+const BufferStorage& StepRunner::storage_of(const program::MemoryRef& ref) const {
   switch (ref.kind) {
     case program::BufferKind::kParameter:
-      return (*memory_.parameters)[ref.index].place();
+      return (*memory_.parameters)[ref.index];
     case program::BufferKind::kResult:
-      return (*memory_.results)[ref.index].place();
+      return (*memory_.results)[ref.index];
     case program::BufferKind::kConstant:
-      return loaded_.constants[ref.index].place();
+      return loaded_.constants[ref.index];
     case program::BufferKind::kTemporary:
       break;
   }
-  return memory_.temporaries.place();
+  return memory_.temporaries;
+}
+
+backend::MemoryAddress StepRunner::memory(const program::MemoryRef& ref) const {
+  return storage_of(ref).place();
 }
 
 Status StepRunner::sequence(program::SequenceId id) {
@@ -248,24 +252,10 @@ Status StepRunner::by_handler(const Step& step, const program::CustomCall& call,
   return {};
 }
 
-const BufferStorage& StepRunner::storage_of(const program::Buffer& root) const {
-  switch (root.kind) {
-    case program::BufferKind::kParameter:
-      return (*memory_.parameters)[root.index];
-    case program::BufferKind::kResult:
-      return (*memory_.results)[root.index];
-    case program::BufferKind::kConstant:
-      return loaded_.constants[root.index];
-    case program::BufferKind::kTemporary:
-      break;
-  }
-  return memory_.temporaries;
-}
-
 // The buffer as the host sees it, where it sees the device's memory.
 const std::byte* StepRunner::host_view(BufferId id) const {
   const program::Buffer& b = program_.buffer(program_.root(id));
-  const BufferStorage& storage = storage_of(b);
+  const BufferStorage& storage = storage_of({b.kind, b.index});
   const std::byte* const data = storage.empty() ? nullptr : storage.host_data();
   const int64_t offset = b.kind == program::BufferKind::kTemporary ? b.offset : 0;
   return data == nullptr ? nullptr : data + offset;
@@ -275,7 +265,7 @@ const std::byte* StepRunner::host_view(BufferId id) const {
 std::byte* StepRunner::writable_host_view(BufferId id) const {
   constexpr uintptr_t kAlignment = 64;
   const program::Buffer& b = program_.buffer(program_.root(id));
-  const auto& suballocation = storage_of(b).suballocation;
+  const auto& suballocation = storage_of({b.kind, b.index}).suballocation;
   std::byte* const data = suballocation == nullptr ? nullptr : suballocation->writable_host();
   const int64_t offset = b.kind == program::BufferKind::kTemporary ? b.offset : 0;
   if (data == nullptr || reinterpret_cast<uintptr_t>(data + offset) % kAlignment != 0)

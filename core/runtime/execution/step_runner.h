@@ -122,7 +122,7 @@ class StepRunner {
   Status fetch(program::BufferId id, std::span<std::byte> to);
   Status put(program::BufferId id, std::span<const std::byte> from);
   Result<Literal> read(program::BufferId id);
-  const BufferStorage& storage_of(const program::Buffer& root) const;
+  const BufferStorage& storage_of(const program::MemoryRef& ref) const;
   const std::byte* host_view(program::BufferId id) const;
   std::byte* writable_host_view(program::BufferId id) const;
 
