@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "hlo/decomposition/linalg/custom_calls.h"
 #include "hlo/ir/fft_lengths.h"
 #include "hlo/ops/ops.h"
 
@@ -67,6 +68,7 @@ Values concatenation_tree(Builder& b, const Instruction& op) {
 }  // namespace
 
 bool needs_decomposition(const Instruction& op) {
+  if (linalg_call(op) != nullptr) return true;
   if (touches_quantized(op)) {
     if (op.info().category == Category::kControl) return false;
     return !works_on_storage(op) || op.info().is_decomposable();
@@ -106,6 +108,7 @@ Values decompose(Builder& b, const Instruction& op) {
     if (!b.ok()) return Error(b.status());
     return std::vector<Value>{result};
   }
+  if (linalg_call(op) != nullptr) return expand_linalg_call(b, op);
   if (touches_quantized(op)) return quantized(b, op);
   if (op.code() == OpCode::kScatter) return promoted_scatter(b, op);
   if (op.code() == OpCode::kConcatenate) return concatenation_tree(b, op);

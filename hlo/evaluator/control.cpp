@@ -1,6 +1,7 @@
 // Control flow, calls and structure.
 #include <algorithm>
 
+#include "hlo/decomposition/linalg/custom_calls.h"
 #include "hlo/decomposition/needs_decomposition.h"
 #include "hlo/evaluator/ops/rules.h"
 
@@ -77,7 +78,12 @@ Values composite(const EvalCall& c) {
   return call_function(c, c.op.text(AttrKey::decomposition));
 }
 
-Values custom_call(const EvalCall& c) { return c.e.custom_call(c.op, c.operands); }
+Values custom_call(const EvalCall& c) {
+  if (decomposition::linalg_call(c.op) != nullptr) {
+    return c.e.decomposed(c.op, c.operands, c.frame);
+  }
+  return c.e.custom_call(c.op, c.operands);
+}
 
 Values fusion(const EvalCall& c) {
   return c.e.run_computation(c.op.region(0), c.operands, &c.frame);

@@ -21,7 +21,7 @@ constexpr Pass kPasses[] = {
     {"inline-calls",
      "Calls, composites and asynchronous computations become the ops they stand for.",
      inline_all_calls},
-    {"decompose", "Decomposable ops become primitive ones.", plain<decompose>},
+    {"decompose", "Decomposable ops become primitive ones.", decompose},
     {"call-layouts", "Custom calls get row-major arrays, whatever layouts they state.",
      plain<lay_out_calls>},
     {"cse", "Replaces ops by earlier identical ones.", plain<share_common>},

@@ -66,9 +66,10 @@ std::span<const std::string_view> optimizing_passes();
 /// function becomes that op, one that the target takes stays, any other becomes its decomposition.
 /// Removes functions without calls.
 Result<bool> inline_all_calls(Module& module, const PassOptions& options = {});
-/// Decomposes ops (hlo/decomposition) for a target that knows primitive ops only. The state behind
-/// `rng` starts from a constant and is carried through control flow.
-Result<bool> decompose(Module& module);
+/// Decomposes ops (hlo/decomposition) for a target that knows primitive ops only; custom calls of
+/// linear algebra that the target takes stay. The state behind `rng` starts from a constant and is
+/// carried through control flow.
+Result<bool> decompose(Module& module, const PassOptions& options = {});
 /// Sets `whole_windows` of every scatter: programs of XLA's frontends expect a window that is
 /// partly out of range to be dropped as a whole, where StableHLO drops only the elements out of
 /// range. Not part of any pipeline: the importer of such a program runs it (frameworks/pjrt).

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "hlo/decomposition/linalg/custom_calls.h"
 #include "hlo/decomposition/needs_decomposition.h"
 #include "hlo/ir/inline.h"
 #include "hlo/passes/pass.h"
@@ -54,6 +55,8 @@ void rotate_loops(Computation& computation) {
 
 class Decomposer {
  public:
+  explicit Decomposer(const PassOptions& options) : options_(options) {}
+
   bool changed() const { return changed_; }
 
   /// `state` is the random state at the start of the computation, and is set to the state at its
@@ -61,7 +64,8 @@ class Decomposer {
   Status run(Computation& computation, Value* state) {
     Instruction* op = computation.first();
     while (op != nullptr) {
-      if (decomposition::needs_decomposition(*op)) {
+      TENON_ASSIGN(const bool is_due, needs_decomposition(*op));
+      if (is_due) {
         Instruction* before = op->previous();
         TENON_TRY(replace(*op, state));
         // The ops that replace it may need decomposition too.
@@ -75,6 +79,14 @@ class Decomposer {
   }
 
  private:
+  Result<bool> needs_decomposition(const Instruction& op) const {
+    if (!decomposition::needs_decomposition(op)) return false;
+    if (decomposition::linalg_call(op) == nullptr || options_.takes_composite == nullptr)
+      return true;
+    TENON_ASSIGN(const bool taken, options_.takes_composite(op));
+    return !taken;
+  }
+
   Status replace(Instruction& op, Value* state) {
     changed_ = true;
     Computation& parent = *op.parent();
@@ -145,6 +157,7 @@ class Decomposer {
     return {};
   }
 
+  const PassOptions& options_;
   bool changed_ = false;
 };
 
@@ -156,8 +169,8 @@ Value initial_state(Computation& function) {
 
 }  // namespace
 
-Result<bool> decompose(Module& module) {
-  Decomposer decomposer;
+Result<bool> decompose(Module& module, const PassOptions& options) {
+  Decomposer decomposer(options);
   for (const auto& function : module.functions()) {
     if (function->is_declaration()) continue;
     Value state;

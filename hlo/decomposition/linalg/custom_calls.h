@@ -1,0 +1,27 @@
+// Custom calls of linear algebra that XLA's compilers expand, by XLA's names, which TensorFlow and
+// JAX emit, and Tenon's own. A device that takes a call of that name by `plan` gets it whole.
+#pragma once
+
+#include "hlo/decomposition/decomposition.h"
+
+namespace tenon::hlo::decomposition {
+
+/// A call by name, of batched matrices: all dimensions but the last two are equal in operands and
+/// results. Types of elements are floats and complex numbers.
+struct LinalgCall {
+  std::string_view name;
+  std::string_view operands;  ///< The shapes of operands and results, for errors and the page.
+  std::string_view results;
+  std::string_view summary;
+  std::string_view owner;  ///< Whose name it is: XLA's or Tenon's.
+};
+
+/// All of them, by name.
+std::vector<LinalgCall> linalg_calls();
+/// Null unless `op` is a custom call of one of these names.
+const LinalgCall* linalg_call(const Instruction& op);
+/// Its results by other ops; an error that says what is expected if types, shapes or the
+/// configuration are others.
+Values expand_linalg_call(Builder& b, const Instruction& op);
+
+}  // namespace tenon::hlo::decomposition

@@ -1,0 +1,234 @@
+// Columns are eliminated one by one within a panel, whose reflections are then applied to the rest
+// of the matrix at once: I - V T V^H (Schreiber and Van Loan, 1989). Panels are turns of a loop
+// that works on all columns of up to kColumnsOfLoop; larger matrices are divided in halves.
+#include "hlo/decomposition/linalg/householder.h"
+
+#include <utility>
+
+namespace tenon::hlo::decomposition {
+namespace {
+
+// Columns of a panel, and of a matrix whose panels are turns of a loop.
+constexpr int64_t kPanelColumns = 16;
+constexpr int64_t kColumnsOfLoop = 128;
+
+struct Sizes {
+  int64_t batch = 0;
+  int64_t rows = 0;
+  int64_t columns = 0;
+};
+Sizes sizes_of(Value x) {
+  const Dims& dims = x.type().dims();
+  return {dims[0], dims[1], dims[2]};
+}
+
+// The sum or greatest element of each row of [batch, size].
+Expr along_rows(const Expr& x, OpCode combiner) {
+  Builder& b = x.builder();
+  return {b, b.reduce(combiner, x.value(), b.scalar(x.type(), 0), {1})};
+}
+
+struct Reflection {
+  Expr v;     // [batch, rows]
+  Expr tau;   // [batch]
+  Expr beta;  // [batch], real: row j of H^H x, whose rows below are 0.
+};
+
+// The reflection for columns [batch, rows] from row j on. Its norm is scaled by the greatest
+// element, so that squares neither overflow nor vanish.
+Reflection reflection_of(Builder& b, const Expr& column, Value j, const Dims& dims) {
+  const ElementType type = column.type();
+  const Expr row = places(b, dims, 1), here = filled(b, j, dims);
+  const Expr alpha(
+      b,
+      b.reshape(b.dynamic_slice(column.value(), {b.i64_constant(0), j}, {dims[0], 1}), {dims[0]}));
+  const bool is_real = !is_complex(type);
+  const auto greatest_part = [&](const Expr& x) {
+    return is_real ? abs(x) : max(abs(real(x)), abs(imag(x)));
+  };
+  const Expr from_here = select(row >= here, greatest_part(column), 0.0);
+  const Expr largest = along_rows(from_here, OpCode::kMaximum);
+  const Expr scale = select(largest == 0.0, 1.0, largest);
+  const Expr below = select(row > here, column, 0.0);
+  const Expr reciprocal = spread(1.0 / scale, dims, {0});
+  const auto square = [](const Expr& x) { return x * x; };
+  const auto size2 = [&](const Expr& x) {
+    return is_real ? square(x) : square(real(x)) + square(imag(x));
+  };
+  const Expr scaled = below * as_type(reciprocal, type);
+  const Expr under = along_rows(size2(scaled), OpCode::kAdd);
+  const Expr top = alpha * as_type(1.0 / scale, type);
+  const Expr norm = sqrt(under + size2(top)) * scale;
+  const Expr re = real_part(alpha);
+  Expr nothing = under == 0.0;
+  if (!is_real) nothing = nothing & (imag(alpha) == 0.0);
+  const Expr beta = select(nothing, re, select(re >= 0.0, -norm, norm));
+  const Expr divisor = select(nothing, 1.0, beta);
+  Expr tau = select(nothing, 0.0, (beta - re) / divisor);
+  // v = below / (alpha - beta), of which the scaled quotient is in range.
+  const Expr over = re / scale - beta / scale;
+  Expr factor = 1.0 / select(nothing, 1.0, over);
+  if (!is_real) {
+    tau = complex(tau, select(nothing, 0.0, -imag(alpha) / divisor));
+    const Expr side = imag(top), length = over * over + side * side;
+    const Expr safe = select(nothing, 1.0, length);
+    factor = complex(over / safe, -side / safe);
+  }
+  const Expr v = select(row == here, 1.0, scaled * spread(factor, dims, {0}));
+  return {v, tau, beta};
+}
+
+// The columns of a panel [batch, rows, width] one by one, whose first diagonal element is in row
+// `start`.
+Reflections factor_panel(Builder& b, Value panel, Value start, const Sizes& sizes,
+                         ElementType type) {
+  const Dims dims = {sizes.batch, sizes.rows, sizes.columns}, tall = {sizes.batch, sizes.rows};
+  const auto step = [&](Builder& inner, const std::vector<Value>& s) -> std::vector<Value> {
+    const Value zero = inner.i64_constant(0), j = s[0];
+    const Value now = s[1], diagonal = inner.add(s[3], j);
+    const Expr column(
+        inner,
+        inner.reshape(inner.dynamic_slice(now, {zero, zero, j}, {tall[0], tall[1], 1}), tall));
+    const Reflection h = reflection_of(inner, column, diagonal, tall);
+    if (!inner.ok()) return {};
+    const Expr products(inner, exact_dot(inner, conjugate(h.v).value(), now, {{0}, {0}, {1}, {1}}));
+    const Expr row = places(inner, tall, 1), here = filled(inner, diagonal, tall);
+    const Expr beta = spread(as_type(h.beta, type), tall, {0});
+    const Expr own = select(row > here, h.v, select(row == here, beta, column));
+    const Expr scaled = h.v * spread(conjugate(h.tau), tall, {0});
+    const Expr rest =
+        Expr(inner, now) - spread(scaled, dims, {0, 1}) * spread(products, dims, {0, 2});
+    const Expr place = places(inner, dims, 2), current = filled(inner, j, dims);
+    const Expr changed =
+        select(place > current, rest,
+               select(place == current, spread(own, dims, {0, 1}), Expr(inner, now)));
+    const Value tau = inner.reshape(h.tau.value(), {sizes.batch, 1});
+    return {next(inner, j), changed.value(), inner.dynamic_update_slice(s[2], tau, {zero, j}),
+            s[3]};
+  };
+  const Value taus = b.splat(Shape(type, {sizes.batch, sizes.columns}), 0);
+  const std::vector<Value> state = count_loop(b, sizes.columns, {panel, taus, start}, step);
+  return {state[1], state[2]};
+}
+
+// The vectors of a panel's reflections: 0 above the diagonal, 1 on it.
+Value vectors_of(Builder& b, Value panel, Value start, const Sizes& sizes) {
+  const Dims dims = {sizes.batch, sizes.rows, sizes.columns};
+  const Expr below = places(b, dims, 1) - filled(b, start, dims), column = places(b, dims, 2);
+  return select(below > column, Expr(b, panel),
+                select(below == column, Expr(b, panel).constant(1), 0.0))
+      .value();
+}
+
+// T of I - V T V^H, the product of reflections: (I + D U)^-1 D, where D has the factors and U is
+// V^H V above its diagonal. A factor of 0 gives a row and column of zeros.
+Value joint_factor(Builder& b, Value v, Value taus, int64_t batch, int64_t width) {
+  const Dims dims = {batch, width, width};
+  const Expr inner(b, exact_dot(b, conjugate(Expr(b, v)).value(), v, {{0}, {0}, {1}, {1}}));
+  const Expr row = places(b, dims, 1), column = places(b, dims, 2);
+  const Expr tau = spread(Expr(b, taus), dims, {0, 1});
+  const Expr upper = select(row < column, tau * inner, 0.0);
+  const Expr diagonal = select(row == column, tau, 0.0);
+  return solve(b, upper.value(), diagonal.value(), false, true);
+}
+
+// x - V T V^H x, or with T's adjoint.
+Value apply_panel(Builder& b, Value v, Value t, Value x, bool adjoint) {
+  if (!b.ok()) return {};
+  const Value products = exact_dot(b, conjugate(Expr(b, v)).value(), x, {{0}, {0}, {1}, {1}});
+  const Value joined = product(b, adjoint ? adjoint_of(b, t) : t, products);
+  return b.sub(x, product(b, v, joined));
+}
+
+// `width` columns of a from column `start` on, and what they change behind them.
+Reflections eliminate(Builder& b, Value a, Value taus, Value start, int64_t width,
+                      const Sizes& sizes, ElementType type) {
+  const Value zero = b.i64_constant(0);
+  const Sizes part = {sizes.batch, sizes.rows, width};
+  const Value columns = b.dynamic_slice(a, {zero, zero, start}, {part.batch, part.rows, width});
+  const Reflections panel = factor_panel(b, columns, start, part, type);
+  if (width < sizes.columns) {
+    const Value v = vectors_of(b, panel.matrix, start, part);
+    const Value t = joint_factor(b, v, panel.taus, sizes.batch, width);
+    const Dims dims = {sizes.batch, sizes.rows, sizes.columns};
+    const Expr behind = filled(b, b.add(start, b.i64_constant(width)), dims);
+    const Expr rest(b, apply_panel(b, v, t, a, true));
+    a = select(places(b, dims, 2) >= behind, rest, Expr(b, a)).value();
+  }
+  return {b.dynamic_update_slice(a, panel.matrix, {zero, zero, start}),
+          b.dynamic_update_slice(taus, panel.taus, {zero, start})};
+}
+
+// Of matrices with as many rows as columns at least, and kColumnsOfLoop columns at most.
+Reflections factor_by_panels(Builder& b, Value a) {
+  const Sizes sizes = sizes_of(a);
+  const ElementType type = a.type().element_type();
+  const int64_t whole = (sizes.columns - 1) / kPanelColumns;  // At least one column is left.
+  Reflections result = {a, b.splat(Shape(type, {sizes.batch, sizes.columns}), 0)};
+  if (whole > 0) {
+    const std::vector<Value> state = count_loop(
+        b, whole, {result.matrix, result.taus},
+        [&](Builder& inner, const std::vector<Value>& s) -> std::vector<Value> {
+          const Value start = inner.mul(s[0], inner.i64_constant(kPanelColumns));
+          const Reflections now = eliminate(inner, s[1], s[2], start, kPanelColumns, sizes, type);
+          return {next(inner, s[0]), now.matrix, now.taus};
+        });
+    result = {state[1], state[2]};
+  }
+  const int64_t done = whole * kPanelColumns;
+  return eliminate(b, result.matrix, result.taus, b.i64_constant(done), sizes.columns - done, sizes,
+                   type);
+}
+
+}  // namespace
+
+Value reflected(Builder& b, const Reflections& q, Value x, bool adjoint) {
+  if (!b.ok()) return {};
+  const Sizes sizes = sizes_of(q.matrix);
+  const int64_t count = q.taus.type().dims()[1];
+  const auto apply = [&](Builder& inner, Value start, int64_t width, Value to) {
+    const Value zero = inner.i64_constant(0);
+    const Sizes part = {sizes.batch, sizes.rows, width};
+    const Value panel =
+        inner.dynamic_slice(q.matrix, {zero, zero, start}, {part.batch, part.rows, width});
+    const Value taus = inner.dynamic_slice(q.taus, {zero, start}, {part.batch, width});
+    const Value v = vectors_of(inner, panel, start, part);
+    return apply_panel(inner, v, joint_factor(inner, v, taus, part.batch, width), to, adjoint);
+  };
+  const int64_t whole = count / kPanelColumns, done = whole * kPanelColumns;
+  const auto apply_rest = [&](Value to) {
+    return done == count ? to : apply(b, b.i64_constant(done), count - done, to);
+  };
+  if (!adjoint) x = apply_rest(x);
+  if (whole == 1) x = apply(b, b.i64_constant(0), kPanelColumns, x);
+  if (whole > 1) {
+    x = count_loop(b, whole, {x},
+                   [&](Builder& inner, const std::vector<Value>& s) -> std::vector<Value> {
+                     const Value last = inner.i64_constant(whole - 1);
+                     const Value panel = adjoint ? s[0] : inner.sub(last, s[0]);
+                     const Value start = inner.mul(panel, inner.i64_constant(kPanelColumns));
+                     return {next(inner, s[0]), apply(inner, start, kPanelColumns, s[1])};
+                   })[1];
+  }
+  return adjoint ? apply_rest(x) : x;
+}
+
+Reflections qr_of(Builder& b, Value a) {
+  if (!b.ok()) return {};
+  const Sizes sizes = sizes_of(a);
+  const int64_t least = std::min(sizes.rows, sizes.columns);
+  const bool is_wide = sizes.columns > sizes.rows;
+  if (!is_wide && sizes.columns <= kColumnsOfLoop) return factor_by_panels(b, a);
+  const int64_t half = is_wide ? least : half_of(least, kPanelColumns);
+  const Range all = {0, sizes.rows}, first = {0, half}, second = {half, sizes.columns};
+  const Reflections left = qr_of(b, block(b, a, all, first));
+  const Value right = reflected(b, left, block(b, a, all, second), true);
+  if (!b.ok()) return {};
+  if (is_wide) return {b.concatenate({left.matrix, right}, 2), left.taus};
+  const Range rest = {0, sizes.columns - half};
+  const Reflections bottom = qr_of(b, block(b, right, {half, sizes.rows}, rest));
+  const Value column = b.concatenate({block(b, right, first, rest), bottom.matrix}, 1);
+  return {b.concatenate({left.matrix, column}, 2), b.concatenate({left.taus, bottom.taus}, 1)};
+}
+
+}  // namespace tenon::hlo::decomposition
