@@ -285,6 +285,11 @@ class Builder:
         self._several(results, text, operands)
         return results
 
+    def custom_call(self, name: str, operands: Sequence[Value], shapes: Sequence[tuple[Sequence[int], torch.dtype]], configuration: str = "") -> list[Value]:
+        """A function by name: one of linear algebra that Tenon knows (docs/linalg.md), or one of a device."""
+        words = f' {{backend_config = "{configuration}"}}' if configuration else ""
+        return self.several(f"stablehlo.custom_call @{name}({', '.join(each.name for each in operands)}){words}", operands, shapes)
+
     # --- loops
 
     def _region(self, arguments: Sequence[Value], write: Callable[[], Sequence[Value]]) -> str:

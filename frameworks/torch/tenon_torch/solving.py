@@ -80,7 +80,35 @@ def _qr(a, mode="reduced"):
     return aten.linalg_householder_product(reflections, taus), upper
 
 
+def _tolerance(a, atol, rtol, largest):
+    """Up to which singular values are zero: the greater of `atol` and `rtol` of the largest one, as PyTorch chooses them."""
+    if atol is None and rtol is None:
+        rtol = torch.finfo(a.dtype).eps * max(a.shape[-2:])
+    if isinstance(atol, torch.Tensor) and rtol is None:
+        rtol = torch.where(atol > 0, 0.0, torch.finfo(a.dtype).eps * max(a.shape[-2:]))
+    elif rtol is None:
+        rtol = 0.0 if atol > 0 else torch.finfo(a.dtype).eps * max(a.shape[-2:])
+    least, relative = (torch.as_tensor(0.0 if each is None else each, dtype=largest.dtype, device=a.device).unsqueeze(-1) for each in (atol, rtol))
+    return torch.maximum(least, relative * largest)
+
+
+def _pinv(a, *, atol=None, rtol=None, hermitian=False):
+    if a.numel() == 0:
+        return a.new_empty(*a.shape[:-2], a.shape[-1], a.shape[-2])
+    if hermitian:
+        numbers, u = torch.linalg.eigh(a)
+        sizes, v = numbers.abs(), u
+        tolerance = _tolerance(a, atol, rtol, sizes.amax(-1, keepdim=True))
+    else:
+        u, numbers, vh = torch.linalg.svd(a, full_matrices=False)
+        sizes, v = numbers, vh.mH
+        tolerance = _tolerance(a, atol, rtol, numbers[..., :1])
+    inverses = torch.where(sizes > tolerance, 1 / numbers, 0.0)
+    return torch.matmul(v * inverses.to(a.dtype).unsqueeze(-2), u.mH)
+
+
 DECOMPOSITIONS = {
+    aten.linalg_pinv.atol_rtol_tensor: _pinv,
     aten._linalg_det.default: _det,
     aten._linalg_slogdet.default: _slogdet,
     aten._linalg_solve_ex.default: _solve_ex,

@@ -22,7 +22,7 @@ from torch.utils import _pytree as pytree
 import opinfo
 import tenon_torch
 from tenon_torch._device import planned_calls  # Also for the tool.
-from opinfo import Mismatch, Outcome, agree, evaluated, has_ties, leaves, samples_of, widened
+from opinfo import UP_TO_SIGNS, Mismatch, Outcome, agree, compared, evaluated, has_ties, leaves, samples_of, widened
 
 WORDS = ("pass", "cpu", "random", "refused", "none", "wrong", "error")
 
@@ -64,8 +64,11 @@ class _Call:
         return pytree.tree_unflatten(values, self.spec)
 
     def plain(self, device: str, *tensors):
+        return compared(self.op, self.sample, self._result(device, tensors))
+
+    def _result(self, device: str, tensors):
         arguments, words = self._filled(tensors, device)
-        return leaves(self.op(*arguments, **words))
+        return self.op(*arguments, **words)
 
     def in_place(self, device: str, *tensors):
         (first, *rest), words = self._filled(tensors, device)
@@ -75,11 +78,13 @@ class _Call:
 
     def with_out(self, like: list[torch.Tensor], empty: bool, device: str, *tensors):
         """Into tensors of the results' shapes, or into empty ones, which get them."""
+        if self.op.name in UP_TO_SIGNS:  # Then those are not the results.
+            like = leaves(self._result("cpu", [each.cpu() for each in tensors]))
         out = [torch.empty(0 if empty else each.shape, dtype=each.dtype, device=device) for each in like]
         arguments, words = self._filled(tensors, device)
         with torch.no_grad():
             self.op(*arguments, **words, out=out[0] if len(out) == 1 else tuple(out))
-        return out
+        return compared(self.op, self.sample, tuple(out)) if self.op.name in UP_TO_SIGNS else out
 
 
 def _unseeded(op, *given, **words):
@@ -182,10 +187,10 @@ def _outcome(op, dtype: torch.dtype, most: int) -> Outcome:
     except (RuntimeError, NotImplementedError, ImportError) as error:
         return Outcome("error", 0, f"has no samples: {error}"[:200])
     tenon_torch.counters.reset()
-    compared: set[str] = set()
+    seen: set[str] = set()
     for number, sample in enumerate(samples):
         try:
-            compared |= check(op, sample, number)
+            seen |= check(op, sample, number)
         except Mismatch as error:
             return Outcome("wrong", number, " ".join(str(error).split())[:300])
         except Exception as error:  # Whatever an op does: it is told.
@@ -194,7 +199,7 @@ def _outcome(op, dtype: torch.dtype, most: int) -> Outcome:
                 or any(each.layout != torch.strided for each in leaves((sample.input, sample.args)))
             return Outcome("refused" if refused else "error", number, f"{type(error).__name__}: {text}")
     left = sorted(tenon_torch.counters.fallbacks)
-    if not compared:
+    if not seen:
         return Outcome("none", len(samples))
-    word = "random" if "same" not in compared else "cpu" if left else "pass"
+    word = "random" if "same" not in seen else "cpu" if left else "pass"
     return Outcome(word, len(samples), ", ".join(left), left)

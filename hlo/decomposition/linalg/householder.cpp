@@ -10,7 +10,9 @@ namespace {
 
 // Columns of a panel, and of a matrix whose panels are turns of a loop.
 constexpr int64_t kPanelColumns = 16;
-constexpr int64_t kColumnsOfLoop = 128;
+constexpr int64_t kColumnsOfLoop = 256;
+// So few reflections are applied one by one.
+constexpr int64_t kFewReflections = 8;
 
 struct Sizes {
   int64_t batch = 0;
@@ -50,14 +52,13 @@ Reflection reflection_of(Builder& b, const Expr& column, Value j, const Dims& di
   const Expr largest = along_rows(from_here, OpCode::kMaximum);
   const Expr scale = select(largest == 0.0, 1.0, largest);
   const Expr below = select(row > here, column, 0.0);
-  const Expr reciprocal = spread(1.0 / scale, dims, {0});
   const auto square = [](const Expr& x) { return x * x; };
   const auto size2 = [&](const Expr& x) {
     return is_real ? square(x) : square(real(x)) + square(imag(x));
   };
-  const Expr scaled = below * as_type(reciprocal, type);
+  const Expr scaled = below / as_type(spread(scale, dims, {0}), type);
   const Expr under = along_rows(size2(scaled), OpCode::kAdd);
-  const Expr top = alpha * as_type(1.0 / scale, type);
+  const Expr top = alpha / as_type(scale, type);
   const Expr norm = sqrt(under + size2(top)) * scale;
   const Expr re = real_part(alpha);
   Expr nothing = under == 0.0;
@@ -159,6 +160,27 @@ Reflections eliminate(Builder& b, Value a, Value taus, Value start, int64_t widt
           b.dynamic_update_slice(taus, panel.taus, {zero, start})};
 }
 
+Value reflected_one_by_one(Builder& b, const Reflections& q, Value x, bool adjoint) {
+  const Sizes sizes = sizes_of(q.matrix);
+  const int64_t count = q.taus.type().dims()[1];
+  const Dims tall = {sizes.batch, sizes.rows}, dims = x.type().dims();
+  const auto step = [&](Builder& inner, const std::vector<Value>& s) -> std::vector<Value> {
+    const Value zero = inner.i64_constant(0);
+    const Value j = adjoint ? s[0] : inner.sub(inner.i64_constant(count - 1), s[0]);
+    const Value part = inner.dynamic_slice(q.matrix, {zero, zero, j}, {tall[0], tall[1], 1});
+    const Expr column(inner, inner.reshape(part, tall));
+    const Expr row = places(inner, tall, 1), here = filled(inner, j, tall);
+    const Expr v = select(row > here, column, select(row == here, column.constant(1), 0.0));
+    const Value factor = inner.dynamic_slice(q.taus, {zero, j}, {tall[0], 1});
+    const Expr tau(inner, inner.reshape(factor, {tall[0]}));
+    const Expr products(inner, exact_dot(inner, conjugate(v).value(), s[1], {{0}, {0}, {1}, {1}}));
+    const Expr scaled = v * spread(adjoint ? conjugate(tau) : tau, tall, {0});
+    const Expr change = spread(scaled, dims, {0, 1}) * spread(products, dims, {0, 2});
+    return {next(inner, s[0]), (Expr(inner, s[1]) - change).value()};
+  };
+  return count_loop(b, count, {x}, step)[1];
+}
+
 // Of matrices with as many rows as columns at least, and kColumnsOfLoop columns at most.
 Reflections factor_by_panels(Builder& b, Value a) {
   const Sizes sizes = sizes_of(a);
@@ -186,6 +208,7 @@ Value reflected(Builder& b, const Reflections& q, Value x, bool adjoint) {
   if (!b.ok()) return {};
   const Sizes sizes = sizes_of(q.matrix);
   const int64_t count = q.taus.type().dims()[1];
+  if (count <= kFewReflections) return reflected_one_by_one(b, q, x, adjoint);
   const auto apply = [&](Builder& inner, Value start, int64_t width, Value to) {
     const Value zero = inner.i64_constant(0);
     const Sizes part = {sizes.batch, sizes.rows, width};

@@ -1,5 +1,6 @@
 // Columns are eliminated one by one within a panel; what they change in the rest of the matrix is a
-// product of matrices. Panels are turns of a loop that works on the whole matrix.
+// product of matrices. Panels are turns of a loop that works on all of up to kLoopColumns columns;
+// larger matrices are divided in halves.
 #include "hlo/decomposition/linalg/lu.h"
 
 #include <algorithm>
@@ -10,7 +11,9 @@
 namespace tenon::hlo::decomposition {
 namespace {
 
+// Columns of a panel, and of a matrix whose panels are turns of a loop.
 constexpr int64_t kPanel = 16;
+constexpr int64_t kLoopColumns = 256;
 
 // The places of an array of s32.
 Expr indices(Builder& b, const Dims& dims, int64_t dimension) {
@@ -157,7 +160,34 @@ class LuBuilder {
 
 LuFactors lu_of(Builder& b, Value a, bool exchanges) {
   if (!b.ok()) return {};
-  return LuBuilder(a.type().dims(), exchanges).factor(b, a);
+  const Dims dims = a.type().dims();
+  const int64_t rows = dims[1], columns = dims[2];
+  if (columns <= kLoopColumns) return LuBuilder(dims, exchanges).factor(b, a);
+  // [A B; C D], where A and C are the columns of a first half.
+  const int64_t half = columns > rows ? rows : half_of(columns, kPanel);
+  const Range all = {0, rows}, first = {0, half}, second = {half, columns};
+  const LuFactors left = lu_of(b, block(b, a, all, first), exchanges);
+  Value right = block(b, a, all, second);
+  if (exchanges) right = rows_at(b, right, left.order);
+  const Value square = block(b, left.matrix, first, first);
+  const Value upper = solve(b, square, block(b, right, first, {0, columns - half}), true, true);
+  if (!b.ok()) return {};
+  if (columns > rows) return {b.concatenate({left.matrix, upper}, 2), left.pivots, left.order};
+  const Range below = {half, rows};
+  Value side = block(b, left.matrix, below, first);
+  const Value rest = block(b, right, below, {0, columns - half});
+  const LuFactors corner = lu_of(b, b.sub(rest, product(b, side, upper)), exchanges);
+  if (exchanges) side = rows_at(b, side, corner.order);
+  if (!b.ok()) return {};
+  const Value top = b.concatenate({square, upper}, 2);
+  const Value bottom = b.concatenate({side, corner.matrix}, 2);
+  const auto part = [&](Value x, int64_t begin, int64_t end) {
+    return b.slice(x, {0, begin}, {dims[0], end});
+  };
+  const Value later = rows_at(b, part(left.order, half, rows), corner.order);
+  const Expr pivots = Expr(b, corner.pivots) + static_cast<double>(half);
+  return {b.concatenate({top, bottom}, 1), b.concatenate({left.pivots, pivots.value()}, 1),
+          b.concatenate({part(left.order, 0, half), later}, 1)};
 }
 
 }  // namespace tenon::hlo::decomposition
