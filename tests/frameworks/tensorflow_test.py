@@ -24,7 +24,7 @@ def main() -> int:
     pytest(PACKAGE, "cpu", "cpu", **tool)
     # Steps on the host are errors there.
     more = " or keras_fit or export or tensors_variables" if "--full" in sys.argv else ""
-    pytest(PACKAGE, "template", "template", "-k", "five_steps or tensors_variables" + more, **tool)
+    pytest(PACKAGE, "template", "template", "-k", "five_steps or tensors_variables or linear_algebra" + more, **tool)
     pytest(PACKAGE, "gpu-sim", "gpu-sim", "-k", "five_steps" + more, **tool)
     return 0
 

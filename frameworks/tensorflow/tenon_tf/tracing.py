@@ -102,7 +102,7 @@ def _check_sizes(text: str, graph) -> None:
 
 
 def check_calls(text: str, graph) -> None:
-    """Refuses XLA's own custom calls, which have tuples as results, by the op that makes them."""
+    """Of a program that does not compile: refuses XLA's own custom calls by the op that makes them."""
     match = re.search(r"stablehlo\.custom_call @([\w.$]+)\(.* loc\((#loc\d+)\)", text)
     if match is None:
         return

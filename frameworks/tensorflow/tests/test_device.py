@@ -76,8 +76,7 @@ def test_refused_by_name_and_the_process_lives():
     texts = outcome("""
 texts = []
 with tf.device(tenon_tf.device.NAME):
-    for function, argument in ((lambda x: tf.linalg.qr(x)[1], tf.ones((3, 3))), (lambda x: tf.unique(x)[0], tf.constant([1, 2, 1])),
-                               (tf.strings.as_string, tf.ones(2))):
+    for function, argument in ((lambda x: tf.unique(x)[0], tf.constant([1, 2, 1])), (tf.strings.as_string, tf.ones(2))):
         try:
             tf.function(function, jit_compile=True)(argument)
         except tf.errors.OpError as error:
@@ -85,7 +84,7 @@ with tf.device(tenon_tf.device.NAME):
     texts.append(tf.function(lambda x: x + 1, jit_compile=True)(tf.ones(2)).numpy().tolist())
 print(json.dumps(texts))
 """)
-    assert "Qr" in texts[0] and "Unique" in texts[1] and "AsString" in texts[2] and texts[3] == [2, 2]
+    assert "Unique" in texts[0] and "AsString" in texts[1] and texts[2] == [2, 2]
 
 
 def test_ops_outside_of_compiled_functions():
