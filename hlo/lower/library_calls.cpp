@@ -155,6 +155,8 @@ Call custom_call(const Instruction& op) {
   for (size_t i = 0; attributes != nullptr && i < attributes->size(); ++i) {
     call.attributes.push_back(composite_attribute((*attributes)[i].first, (*attributes)[i].second));
   }
+  const auto* text = op.attr<std::string>(AttrKey::backend_config);
+  if (text != nullptr && !text->empty()) call.attributes.push_back({"backend_config", *text});
   return call;
 }
 

@@ -436,13 +436,14 @@ def test_ops_that_compile_beside_compiled_functions():
 def test_left_to_the_cpu(monkeypatch):
     """What has no lowering goes to the CPU and back, and is counted by name; a variable makes an error of it."""
     x, y = pair(5, 5)
-    torch.testing.assert_close(torch.linalg.svdvals(y).cpu(), torch.linalg.svdvals(x), rtol=1e-4, atol=1e-5)
+    found, expected = (torch.linalg.eigvals(each).cpu() for each in (y, x))
+    torch.testing.assert_close(found.abs().sort()[0], expected.abs().sort()[0], rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(y[y > 0].cpu(), x[x > 0])
     assert "tenon:0" in repr(y)
-    assert any("svd" in name for name in tenon_torch.counters.fallbacks)
+    assert any("eig" in name for name in tenon_torch.counters.fallbacks)
     monkeypatch.setenv("TENON_TORCH_FALLBACK", "error")
-    with pytest.raises(Exception, match="PyTorch would have to run aten._linalg_svd"):
-        torch.linalg.svdvals(y)
+    with pytest.raises(Exception, match="PyTorch would have to run aten.*linalg_eig"):
+        torch.linalg.eigvals(y)
 
 
 def test_errors():

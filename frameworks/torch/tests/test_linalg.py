@@ -1,12 +1,12 @@
-"""Factors of matrices, and what is made of them: determinants, solutions, inverses, exponentials, with their gradients."""
+"""Factors of matrices, and what is made of them: determinants, solutions, inverses, exponentials, eigenvalues, with their gradients."""
 
 import pytest
 import torch
 
 import tenon_torch
 
-# Of one panel of columns, of several, of several and a part of one.
-SHAPES = [(1, 1), (5, 5), (32, 32), (64, 64), (70, 70), (7, 4), (4, 7), (80, 33), (33, 80)]
+# Of one panel of columns, of several, of several and a part of one, of halves.
+SHAPES = [(1, 1), (5, 5), (32, 32), (64, 64), (70, 70), (7, 4), (4, 7), (80, 33), (33, 80), (300, 280)]
 SQUARE = [(5, 5), (40, 40)]
 TYPES = [torch.float64, torch.complex128]
 
@@ -68,6 +68,49 @@ def test_what_is_made_of_factors(shape, dtype):
 def test_gradients_of_factors(dtype):
     both(lambda x: torch.linalg.lu(x), matrices((6, 6), dtype))
     both(lambda x: torch.linalg.qr(x), matrices((7, 4), dtype))
+
+
+@pytest.mark.parametrize("batch", [(), (2,), (40,)], ids=str)
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+def test_eigenvalues_and_singular_values(dtype, batch):
+    """Vectors are determined up to signs: what is made of them is compared."""
+    def of_hermitian(x):
+        x = x @ x.mH
+        values, vectors = torch.linalg.eigh(x)
+        return values, (vectors * values.exp().to(x.dtype).unsqueeze(-2)) @ vectors.mH, torch.linalg.eigvalsh(x, UPLO="U")
+
+    def of_any(x):
+        u, s, vh = torch.linalg.svd(x, full_matrices=False)
+        return s, (u * s.sqrt().to(x.dtype).unsqueeze(-2)) @ vh, torch.linalg.svdvals(x), torch.linalg.pinv(x)
+
+    both(of_hermitian, matrices((5, 5), dtype, batch) / 3)
+    for shape in ((6, 4), (3, 5)):
+        x = matrices(shape, dtype, batch)
+        if not dtype.is_complex:
+            both(of_any, x)
+            continue
+        # PyTorch looks at elements before it gives the gradient by complex vectors, so that no graph has it.
+        for found in (of_any(x.to("tenon")), torch.compile(of_any, backend="tenon")(x)):
+            torch.testing.assert_close([each.cpu() for each in found], list(of_any(x)), rtol=1e-9, atol=1e-9)
+
+
+def test_all_vectors_are_orthonormal():
+    """Those of singular values that are zero too, and those behind them."""
+    x = torch.ones(7, 4, dtype=torch.float64)
+    u, s, vh = (each.cpu() for each in torch.linalg.svd(x.to("tenon")))
+    torch.testing.assert_close(u.mT @ u, torch.eye(7, dtype=torch.float64))
+    torch.testing.assert_close(vh @ vh.mT, torch.eye(4, dtype=torch.float64))
+    torch.testing.assert_close((u[:, :4] * s) @ vh, x)
+
+
+def test_ranks_norms_and_inverses_by_singular_values():
+    x = matrices((6, 3), torch.float64) @ matrices((3, 5), torch.float64)
+    on_device = x.to("tenon")
+    assert torch.linalg.matrix_rank(on_device).tolist() == [3, 3]
+    for function in (torch.linalg.pinv, lambda x: torch.linalg.pinv(x, rtol=1e-5), lambda x: torch.linalg.pinv(x @ x.mT, hermitian=True, atol=1e-7),
+                     lambda x: torch.linalg.matrix_norm(x, "nuc"), lambda x: torch.linalg.matrix_norm(x, 2), lambda x: torch.linalg.cond(x[:, :3, :3] + 1)):
+        torch.testing.assert_close(function(on_device).cpu(), function(x), rtol=1e-6, atol=1e-9)
+        torch.testing.assert_close(torch.compile(function, backend="tenon")(x), function(x), rtol=1e-6, atol=1e-9)
 
 
 def test_determinants_of_matrices_that_lie_otherwise():
