@@ -9,6 +9,7 @@
 
 #include "backends/cpu/compiling.h"
 #include "backends/cpu/jit.h"
+#include "backends/cpu/lapack/lapack.h"
 #include "backends/cpu/tasks.h"
 #include "backends/cpu_compiler_hash.h"
 #include "backends/llvm/host.h"
@@ -62,7 +63,7 @@ class CpuDevice final : public HostDevice {
     places.insert(places.end(), call.results.begin(), call.results.end());
     const cpu::CpuKernelCode& kernel = library->code().kernels[0];
     if (places.size() != kernel.buffers.size())
-      return rule_violation("B21", "a contraction of other arrays");
+      return rule_violation("B21", "a library call of other arrays");
     TENON_ASSIGN(const std::vector<Pinned> buffers, pin(places, kernel.buffers));
     queue_run(queue, *library, 0, buffers, {}, call.stop);
     return {};
@@ -134,8 +135,9 @@ class CpuBackend final : public Backend {
     const codegen::TargetCpu& host = codegen::host();
     TargetInfo target;
     target.name = host.cpu;
-    target.compiler_id = fmt::format("cpu {} llvm {} {} {}", cpu::kCompilerHash,
-                                     LLVM_VERSION_STRING, host.cpu, host.features);
+    target.compiler_id =
+        fmt::format("cpu {} llvm {} {} {} lapack {}", cpu::kCompilerHash, LLVM_VERSION_STRING,
+                    host.cpu, host.features, environment_or("TENON_LAPACK", "installed"));
     target.features = cpu::host_features();
     target.math = shared_math();
     // Not the threads of the caller's arena, which may be fewer.
@@ -165,8 +167,13 @@ class CpuBackend final : public Backend {
         std::holds_alternative<program::Contraction>(site.call)
             ? cpu::contraction_loops_of(codegen::host(), site.call, site.operands, site.results[0])
             : std::nullopt;
-    if (!loops) return Backend::plan(target, site);
     LibraryCallPlan plan;
+    if (const auto lapack = cpu::lapack_call_of(site.call, site.operands, site.results)) {
+      TENON_ASSIGN(const auto code, cpu::lapack_code(*lapack));
+      plan.plan = cpu::save(*code);
+      return plan;
+    }
+    if (!loops) return Backend::plan(target, site);
     TENON_ASSIGN(const auto code, cpu::contraction_code(*loops));
     plan.plan = cpu::save(*code);
     return plan;

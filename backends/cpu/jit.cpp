@@ -1,6 +1,9 @@
 #include "backends/cpu/jit.h"
 
+#include <algorithm>
+
 #include "backends/cpu/compiling.h"
+#include "backends/cpu/lapack/lapack.h"
 #include "backends/cpu/tasks.h"
 #include "backends/llvm/jit.h"
 
@@ -10,8 +13,15 @@ namespace {
 class LoadedLibrary final : public Library {
  public:
   Status load(CpuCode code) {
-    const codegen::HostFunction tasks = {kTaskFunction, reinterpret_cast<void*>(run_tasks)};
-    TENON_ASSIGN(objects_, codegen::load_objects(code.objects, {&tasks, 1}));
+    const codegen::HostFunction functions[] = {
+        {kTaskFunction, reinterpret_cast<void*>(run_tasks)},
+        {kLapackFunction, reinterpret_cast<void*>(run_lapack)}};
+    // Code from a cache, made where there was a library.
+    const bool calls_lapack = std::ranges::any_of(code.objects, [](const std::string& object) {
+      return object.find(kLapackFunction) != std::string::npos;
+    });
+    if (calls_lapack) TENON_TRY(lapack_state());
+    TENON_ASSIGN(objects_, codegen::load_objects(code.objects, functions));
     for (const CpuKernelCode& each : code.kernels) {
       TENON_ASSIGN(void* const address, objects_->address(each.symbol));
       entries_.push_back(reinterpret_cast<Entry>(address));

@@ -9,6 +9,7 @@
 #include "backends/cpu/code.h"
 #include "backends/cpu/compiling.h"
 #include "backends/cpu/contraction/contraction.h"
+#include "backends/cpu/lapack/lapack.h"
 #include "backends/cpu/segment_plan.h"
 #include "backends/llvm/host.h"
 #include "backends/llvm/operations.h"
@@ -35,19 +36,36 @@ std::optional<ContractionLoops> loops_of(const codegen::TargetCpu& cpu, const Pr
 using MakeContraction =
     std::function<Result<std::shared_ptr<const CpuCode>>(const ContractionLoops& loops)>;
 
-Result<SegmentContractions> contractions_of(const codegen::TargetCpu& cpu, const Program& program,
-                                            const MakeContraction& make) {
+// The call of a step that LAPACK computes, where it is there.
+std::optional<LapackCall> lapack_of(const Program& program, const program::LibraryCallStep& call) {
+  const auto shapes = [&](const std::vector<BufferId>& ids) {
+    std::vector<Shape> found;
+    for (const BufferId id : ids) {
+      found.emplace_back(program.buffer(id).type, program.buffer(id).dims);
+    }
+    return found;
+  };
+  return lapack_call_of(call.call, shapes(call.operands), shapes(call.results));
+}
+
+// `make_lapack`: null where code is for other machines.
+Result<SegmentContractions> contractions_of(
+    const codegen::TargetCpu& cpu, const Program& program, const MakeContraction& make,
+    Result<std::shared_ptr<const CpuCode>> (*make_lapack)(const LapackCall& call) = nullptr) {
   SegmentContractions found;
   Status outcome;
   program::for_each_step(
       program, {}, [&](const Step&) { return true; },
       [&](const Step& step) {
         const auto* call = std::get_if<program::LibraryCallStep>(&step.action);
-        const auto loops = call == nullptr ? std::nullopt : loops_of(cpu, program, *call);
-        if (!loops || !outcome.ok()) return;
-        auto code = make(*loops);
+        if (call == nullptr || !outcome.ok()) return;
+        const auto loops = loops_of(cpu, program, *call);
+        const auto lapack = make_lapack == nullptr ? std::nullopt : lapack_of(program, *call);
+        if (!loops && !lapack) return;
+        auto code = lapack ? make_lapack(*lapack) : make(*loops);
         if (code) {
-          found[call] = {*std::move(code), row_groups_of(*loops, cpu.vector_bytes)};
+          found[call] = {*std::move(code), std::nullopt};
+          if (loops) found[call].rows = row_groups_of(*loops, cpu.vector_bytes);
         } else {
           outcome = code.error();
         }
@@ -321,8 +339,9 @@ class FunctionEmitter {
   llvm::Function* contraction_function(const SegmentContraction& contraction) {
     llvm::Type* const pointer = b_.getPtrTy();
     llvm::Type* const number = b_.getInt64Ty();
-    auto* const type = llvm::FunctionType::get(
-        b_.getVoidTy(), {pointer, pointer, pointer, number, number, pointer, pointer}, false);
+    std::vector<llvm::Type*> types(contraction.kernel().buffers.size(), pointer);
+    types.insert(types.end(), {number, number, pointer, pointer});
+    auto* const type = llvm::FunctionType::get(b_.getVoidTy(), types, false);
     llvm::FunctionCallee function =
         module_.getOrInsertFunction(direct_symbol_of(contraction.kernel().symbol), type);
     return llvm::cast<llvm::Function>(function.getCallee());
@@ -566,7 +585,7 @@ Result<CpuCode> compile_segment(const Program& program, int64_t threads) {
   emission.symbol = kSegmentSymbol;
   emission.has_tasks = true;
   TENON_ASSIGN(const SegmentContractions contractions,
-               contractions_of(emission.cpu, program, contraction_code));
+               contractions_of(emission.cpu, program, contraction_code, lapack_code));
   std::vector<CpuKernelCode> kernels(program.kernels.size());
   const std::vector<uint32_t> launched = kernels_of(program, contractions);
   for (const uint32_t k : launched) {

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from . import _native
+from . import _lapack, _native
 from ._options import compile_options
 
 Program = str | bytes | os.PathLike[str]
@@ -14,6 +14,7 @@ Program = str | bytes | os.PathLike[str]
 
 def _library() -> str:
     """The plug-in: TENON_PJRT_LIBRARY, or the one in this package."""
+    _lapack.name_library()
     path = os.environ.get("TENON_PJRT_LIBRARY") or str(pathlib.Path(__file__).with_name("libtenon_pjrt.so"))
     if not os.path.exists(path):
         raise FileNotFoundError(f"{path} is missing: it is a part of the package, or TENON_PJRT_LIBRARY names it")

@@ -296,6 +296,24 @@ const LinalgCall* linalg_call(const Instruction& op) {
   return row == nullptr ? nullptr : &row->call;
 }
 
+Instruction* without_tuple(Instruction& call) {
+  if (call.result_count() != 1 || !call.result_type().is_tuple()) return &call;
+  Computation& parent = *call.parent();
+  auto copy = std::make_unique<Instruction>(OpCode::kCustomCall, call.operands(),
+                                            call.result_type().elements());
+  copy->mutable_attributes() = call.attributes();
+  copy->mutable_attributes().erase(AttrKey::result_layouts);
+  copy->mutable_attributes().erase(AttrKey::operand_layouts);
+  copy->set_location(call.location());
+  Instruction* const placed = parent.insert(std::move(copy), &call);
+  auto tuple = std::make_unique<Instruction>(OpCode::kTuple, placed->results(),
+                                             std::vector<Type>{call.result_type()});
+  tuple->set_location(call.location());
+  call.replace_all_uses(parent.insert(std::move(tuple), &call)->results());
+  parent.erase(&call);
+  return placed;
+}
+
 Values expand_linalg_call(Builder& b, const Instruction& op) {
   const Row* const row = row_of(op);
   if (row == nullptr) return internal_error("{} is no call of linear algebra", op.name());

@@ -20,6 +20,9 @@ struct LinalgCall {
 std::vector<LinalgCall> linalg_calls();
 /// Null unless `op` is a custom call of one of these names.
 const LinalgCall* linalg_call(const Instruction& op);
+/// A call whose result is a tuple, as XLA's frontends have it, becomes one with the tuple's elements
+/// as results, and a tuple of them. Returns the call.
+Instruction* without_tuple(Instruction& call);
 /// Its results by other ops; an error that says what is expected if types, shapes or the
 /// configuration are others.
 Values expand_linalg_call(Builder& b, const Instruction& op);

@@ -64,6 +64,7 @@ class Decomposer {
   Status run(Computation& computation, Value* state) {
     Instruction* op = computation.first();
     while (op != nullptr) {
+      if (decomposition::linalg_call(*op) != nullptr) op = decomposition::without_tuple(*op);
       TENON_ASSIGN(const bool is_due, needs_decomposition(*op));
       if (is_due) {
         Instruction* before = op->previous();

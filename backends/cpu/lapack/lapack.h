@@ -1,0 +1,49 @@
+// backends/cpu/lapack/: eigenvalues and singular values by a library with LAPACK's functions.
+//
+// The library is not linked: TENON_LAPACK names its file, or else OpenBLAS's or LAPACK's own is
+// opened, where one is installed, when the first program asks for it. Without one, programs keep
+// Tenon's own algorithms (hlo/decomposition/linalg).
+//
+// Thread-safety: everything, from any thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "backends/cpu/code.h"
+#include "core/program/library_call.h"
+
+namespace tenon::cpu {
+
+/// A call that LAPACK computes, matrix by matrix: syevd and heevd, or gesdd.
+struct LapackCall {
+  enum class Kind : int64_t { kEigenvalues, kSingularValues };
+
+  Kind kind = Kind::kEigenvalues;
+  ElementType type = ElementType::kF32;  ///< f32, f64, c64 or c128.
+  int64_t batch = 1;
+  int64_t rows = 0;
+  int64_t columns = 0;
+  bool reads_lower = true;       ///< Of eigenvalues: the triangle that is read.
+  bool full_matrices = false;    ///< Of singular values.
+  std::vector<int64_t> buffers;  ///< Bytes of a, and of the results in their order.
+};
+
+/// kUnavailable unless there is a library with all functions.
+Status lapack_state();
+/// The call of a site for which a library is there and faster than Tenon's own algorithm.
+std::optional<LapackCall> lapack_call_of(const program::LibraryCall& call,
+                                         std::span<const Shape> operands,
+                                         std::span<const Shape> results);
+/// Its code: an object that calls kLapackFunction, as that of a contraction. A matrix is a
+/// workgroup.
+Result<std::shared_ptr<const CpuCode>> lapack_code(const LapackCall& call);
+
+/// The name and the function by which such code calls the library: matrices from `begin` up to
+/// `end`. `numbers`: the members of the call up to full_matrices. A matrix that is not finite, or
+/// for which LAPACK finds no result, has NaN alone.
+inline constexpr const char* kLapackFunction = "tenon_lapack";
+void run_lapack(const int64_t* numbers, std::byte* const* buffers, int64_t begin, int64_t end);
+
+}  // namespace tenon::cpu
