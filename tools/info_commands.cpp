@@ -3,6 +3,7 @@
 
 #include "core/backend/registry/registry.h"
 #include "core/base/lines.h"
+#include "hlo/decomposition/linalg/custom_calls.h"
 #include "hlo/onnx/lowering.h"
 #include "hlo/passes/pass.h"
 #include "tools/cli.h"
@@ -85,6 +86,17 @@ void print_ops(bool markdown) {
   }
 }
 
+// Custom calls that are expanded.
+void print_linalg_calls(bool markdown) {
+  if (markdown) {
+    fmt::print("{}", hlo::decomposition::linalg_documentation());
+    return;
+  }
+  for (const auto& call : hlo::decomposition::linalg_calls()) {
+    fmt::print("{:<42} {} -> {}\n", call.name, call.operands, call.results);
+  }
+}
+
 void print_passes(bool json) {
   const auto runs = [](const hlo::Pass& pass) {
     return std::ranges::find(hlo::optimizing_passes(), pass.name) != hlo::optimizing_passes().end();
@@ -164,10 +176,14 @@ void add_ops_command(CLI::App& app, int* exit_code) {
   auto onnx = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("ops", "List the op set");
   command->add_flag("--onnx", *onnx, "List the ops of ONNX that models may have, with versions");
-  command->add_flag("--markdown", *markdown, "Print docs/ops.md");
-  command->callback([markdown, onnx, exit_code] {
+  auto linalg = std::make_shared<bool>(false);
+  command->add_flag("--linalg", *linalg, "List the custom calls of linear algebra");
+  command->add_flag("--markdown", *markdown, "Print docs/ops.md; with --linalg docs/linalg.md");
+  command->callback([markdown, onnx, linalg, exit_code] {
     if (*onnx) {
       print_onnx_ops();
+    } else if (*linalg) {
+      print_linalg_calls(*markdown);
     } else {
       print_ops(*markdown);
     }

@@ -534,6 +534,8 @@ def test_devices_that_cannot_be_counted(folder):
 def test_ops(_):
     contains(succeeds("ops"), "stablehlo.dot_general")
     contains(succeeds("ops", "--markdown"), "stablehlo.dot_general")
+    contains(succeeds("ops", "--linalg"), "Eigh")
+    contains(succeeds("ops", "--linalg", "--markdown"), "# Linear algebra")
 
 
 def test_run_says_where_it_ran(out):

@@ -46,6 +46,7 @@ def check_generated_pages(tenon: str, write: bool) -> list[tuple[str, str]]:
     """Checks the pages that the tool prints completely: docs/ops.md from the op table, docs/rewrites.md from the rules."""
     outcomes = []
     for page, words in {"docs/ops.md": ["ops", "--markdown"],
+                        "docs/linalg.md": ["ops", "--linalg", "--markdown"],
                         "docs/idioms.md": ["idioms", "--markdown"],
                         "docs/rewrites.md": ["rules", "--markdown", *sorted(ROOT.glob("samples/*/program.mlir"))]}.items():
         printed = subprocess.run([tenon, *words], capture_output=True, text=True, cwd=ROOT).stdout

@@ -303,7 +303,18 @@ constexpr ModelPattern kPatterns[] = {
  %one = stablehlo.constant dense<1.0> : tensor<8x6x$T>
  %u = stablehlo.subtract %one, %q : tensor<8x6x$T>
  %v = stablehlo.multiply %g, %u : tensor<8x6x$T>
- %r = stablehlo.dot_general %a, %v, contracting_dims = [0] x [0] : ($A, tensor<8x6x$T>) -> $B)"}},
+ %r = stablehlo.dot_general %a, %v, contracting_dims = [0] x [0] : ($A, tensor<8x6x$T>) -> $B)"}},    {"reflections", {"qr", "7x4x$T", "7x4x$T, 7x4x$T", "unit", R"(
+ %r, %t = stablehlo.custom_call @Qr(%a) : ($A) -> ($R, tensor<4x$T>)
+ %s = stablehlo.custom_call @ProductOfElementaryHouseholderReflectors(%r, %t) : ($R, tensor<4x$T>) -> $S)"}},
+    {"eigenvalues", {"square_root", "6x6x$T", "6x6x$T, 6x$T", "spd", R"(
+ %v, %s = stablehlo.custom_call @Eigh(%a) {backend_config = "1,1,100,1e-6"} : ($A) -> ($A, $S)
+ %q = stablehlo.sqrt %s : $S
+ %b = stablehlo.broadcast_in_dim %q, dims = [1] : ($S) -> $A
+ %m = stablehlo.multiply %v, %b : $A
+ %r = stablehlo.dot_general %m, %v, contracting_dims = [1] x [1] : ($A, $A) -> $R)"}},
+    {"singular_values", {"polar_factor", "5x3x$T", "5x3x$T, 3x$T", "unit", R"(
+ %u, %s, %v = stablehlo.custom_call @tenon.svd(%a) : ($A) -> ($A, $S, tensor<3x3x$T>)
+ %r = stablehlo.dot_general %u, %v, contracting_dims = [1] x [0] : ($A, tensor<3x3x$T>) -> $R)"}},
 };
 
 }  // namespace

@@ -18,10 +18,12 @@ struct LinalgCall {
 
 /// All of them, by name.
 std::vector<LinalgCall> linalg_calls();
+/// docs/linalg.md.
+std::string linalg_documentation();
 /// Null unless `op` is a custom call of one of these names.
 const LinalgCall* linalg_call(const Instruction& op);
-/// A call whose result is a tuple, as XLA's frontends have it, becomes one with the tuple's elements
-/// as results, and a tuple of them. Returns the call.
+/// A call whose result is a tuple, as XLA's frontends have it, becomes one with the tuple's
+/// elements as results, and a tuple of them. Returns the call.
 Instruction* without_tuple(Instruction& call);
 /// Its results by other ops; an error that says what is expected if types, shapes or the
 /// configuration are others.
