@@ -207,7 +207,7 @@ void run_matrices(const LapackLibrary& library, size_t type, const LapackCall& c
   const int64_t least = std::min(call.rows, call.columns);
   const auto* const a = reinterpret_cast<const T*>(buffers[0]);
   for (int64_t i = begin; i < end; ++i) {
-    if (call.kind == LapackCall::Kind::kEigenvalues) {
+    if (call.function == LapackFunction::kEigenvalues) {
       T* const vectors = reinterpret_cast<T*>(buffers[1]) + i * elements;
       Real* const values = reinterpret_cast<Real*>(buffers[2]) + i * least;
       if (eigenvalues<T, Int>(library.eigenvalues[type], call, a + i * elements, vectors, values)) {
@@ -281,7 +281,7 @@ std::optional<LapackCall> lapack_call_of(const program::LibraryCall& call,
     if (results.size() != 2 || !is_square(operands[0])) return {};
   } else if (named->name == "tenon.svd") {
     if (results.size() != 3) return {};
-    made.kind = LapackCall::Kind::kSingularValues;
+    made.function = LapackFunction::kSingularValues;
     made.full_matrices = is_square(results[0]) && is_square(results[2]);
   } else {
     return {};
@@ -312,7 +312,7 @@ std::optional<LapackCall> lapack_call_of(const program::LibraryCall& call,
 
 void run_lapack(const int64_t* numbers, std::byte* const* buffers, int64_t begin, int64_t end) {
   LapackCall call;
-  call.kind = static_cast<LapackCall::Kind>(numbers[0]);
+  call.function = static_cast<LapackFunction>(numbers[0]);
   call.type = static_cast<ElementType>(numbers[1]);
   call.batch = numbers[2];
   call.rows = numbers[3];

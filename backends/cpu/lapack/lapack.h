@@ -16,17 +16,18 @@
 
 namespace tenon::cpu {
 
-/// A call that LAPACK computes, matrix by matrix: syevd and heevd, or gesdd.
-struct LapackCall {
-  enum class Kind : int64_t { kEigenvalues, kSingularValues };
+/// What a call computes: syevd and heevd, or gesdd.
+enum class LapackFunction : int64_t { kEigenvalues, kSingularValues };
 
-  Kind kind = Kind::kEigenvalues;
+/// A call that LAPACK computes, matrix by matrix.
+struct LapackCall {
+  LapackFunction function = LapackFunction::kEigenvalues;
   ElementType type = ElementType::kF32;  ///< f32, f64, c64 or c128.
   int64_t batch = 1;
   int64_t rows = 0;
   int64_t columns = 0;
-  bool reads_lower = true;       ///< Of eigenvalues: the triangle that is read.
-  bool full_matrices = false;    ///< Of singular values.
+  bool reads_lower = true;       ///< The triangle that eigenvalues read.
+  bool full_matrices = false;    ///< Singular values have all vectors.
   std::vector<int64_t> buffers;  ///< Bytes of a, and of the results in their order.
 };
 

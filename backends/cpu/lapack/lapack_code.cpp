@@ -48,7 +48,7 @@ void emit_lapack_call(llvm::Module& module, const CpuKernelCode& code,
 }  // namespace
 
 Result<std::shared_ptr<const CpuCode>> lapack_code(const LapackCall& call) {
-  const std::vector<int64_t> numbers = {static_cast<int64_t>(call.kind),
+  const std::vector<int64_t> numbers = {static_cast<int64_t>(call.function),
                                         static_cast<int64_t>(call.type),
                                         call.batch,
                                         call.rows,

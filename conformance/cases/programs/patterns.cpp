@@ -303,7 +303,8 @@ constexpr ModelPattern kPatterns[] = {
  %one = stablehlo.constant dense<1.0> : tensor<8x6x$T>
  %u = stablehlo.subtract %one, %q : tensor<8x6x$T>
  %v = stablehlo.multiply %g, %u : tensor<8x6x$T>
- %r = stablehlo.dot_general %a, %v, contracting_dims = [0] x [0] : ($A, tensor<8x6x$T>) -> $B)"}},    {"reflections", {"qr", "7x4x$T", "7x4x$T, 7x4x$T", "unit", R"(
+ %r = stablehlo.dot_general %a, %v, contracting_dims = [0] x [0] : ($A, tensor<8x6x$T>) -> $B)"}},
+    {"reflections", {"qr", "7x4x$T", "7x4x$T, 7x4x$T", "unit", R"(
  %r, %t = stablehlo.custom_call @Qr(%a) : ($A) -> ($R, tensor<4x$T>)
  %s = stablehlo.custom_call @ProductOfElementaryHouseholderReflectors(%r, %t) : ($R, tensor<4x$T>) -> $S)"}},
     {"eigenvalues", {"square_root", "6x6x$T", "6x6x$T, 6x$T", "spd", R"(

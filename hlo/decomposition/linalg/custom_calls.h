@@ -13,7 +13,7 @@ struct LinalgCall {
   std::string_view operands;  ///< The shapes of operands and results, for errors and the page.
   std::string_view results;
   std::string_view summary;
-  std::string_view owner;  ///< Whose name it is: XLA's or Tenon's.
+  std::string_view owner;  ///< XLA or Tenon, which has named it.
 };
 
 /// All of them, by name.

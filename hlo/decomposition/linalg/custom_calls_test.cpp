@@ -119,7 +119,7 @@ OpCall custom_call(const std::string& name, const std::vector<std::string>& resu
           {}};
 }
 
-// Of one panel, of several, wide and tall, of halves; many.
+// One panel and several, wide and tall matrices, many.
 const Batch kBatches[] = {{2, 1, 1, false},  {2, 5, 5, false},   {1, 6, 3, true},
                           {1, 3, 6, false},  {1, 40, 20, false}, {1, 20, 40, true},
                           {20, 4, 3, false}, {17, 3, 3, true}};
@@ -313,7 +313,7 @@ TEST(LinalgCalls, SingularValues) {
   }
 }
 
-// Of ranks 0, 1 and 2: vectors of singular values that are zero are orthonormal too.
+// Matrices of ranks 0, 1 and 2: vectors of singular values that are zero are orthonormal too.
 TEST(LinalgCalls, SingularValuesOfMatricesWithoutFullRank) {
   const Batch batch = {1, 5, 4, false};
   Literal two = batch.numbers(1);

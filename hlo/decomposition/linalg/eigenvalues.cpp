@@ -14,11 +14,11 @@ constexpr int64_t kMostSweeps = 30;
 
 // Arrays of matrices as loops keep them: many small ones have the batch last, so that each element
 // of all of them is a vector.
-struct Order {
+struct MemoryOrder {
   int64_t batch = 0, row = 1, column = 2;
   I64s from_batch_first = {0, 1, 2};
 
-  explicit Order(bool is_many) {
+  explicit MemoryOrder(bool is_many) {
     if (!is_many) return;
     batch = 2, row = 0, column = 1;
     from_batch_first = {1, 2, 0};
@@ -27,7 +27,7 @@ struct Order {
   Dims dims(int64_t count, int64_t rows, int64_t columns) const {
     return is_batch_last() ? Dims{rows, columns, count} : Dims{count, rows, columns};
   }
-  /// Of a number for each row or column: [batch, size] or [size, batch].
+  /// The dimensions of a number for each row or column: [batch, size] or [size, batch].
   I64s along(int64_t dimension) const {
     return is_batch_last() ? I64s{dimension, batch} : I64s{batch, dimension};
   }
@@ -41,7 +41,7 @@ struct Order {
 };
 
 // Numbers of the diagonals, for each row.
-Expr diagonal_of(Builder& b, const Expr& x, const Order& order, const Dims& dims) {
+Expr diagonal_of(Builder& b, const Expr& x, const MemoryOrder& order, const Dims& dims) {
   const Expr is_on = places(b, dims, order.row) == places(b, dims, order.column);
   return {b, b.reduce(OpCode::kAdd, select(is_on, x, 0.0).value(), b.scalar(x.type(), 0),
                       {order.column})};
@@ -91,7 +91,7 @@ Value zeros_behind(Builder& b, Value x, int64_t rows, int64_t columns) {
 }
 
 // One round of eigenvalues: rotations of rows, and of columns by the conjugates.
-std::vector<Value> eigen_round(Builder& b, Value a, Value vectors, const Order& order,
+std::vector<Value> eigen_round(Builder& b, Value a, Value vectors, const MemoryOrder& order,
                                const Padded& n, int64_t count) {
   const Rounds rounds(b, n.half);
   const Dims square = order.dims(count, n.half, n.half);
@@ -121,7 +121,7 @@ Eigen eigen_of(Builder& b, Value x, bool lower, bool sorts) {
   const ElementType number = is_complex(type) ? complex_part(type) : type;
   const int64_t count = shape[0];
   const Padded n(shape[1]);
-  const Order order(count >= kMany);
+  const MemoryOrder order(count >= kMany);
   const Expr whole = hermitian(b, Expr(b, x), lower, shape);
   const Expr scale = scale_of(whole);
   const Expr scaled = whole / as_type(spread(scale, shape, {0}), type);
@@ -179,7 +179,7 @@ namespace {
 // U S V^H of square matrices r [batch, size, size]: the rows w of r, rotated until they are
 // orthogonal, are S V^H; the rotations j of the rows of 1 are U^H. Returns j, w as the loop has
 // them.
-std::vector<Value> orthogonal_rows(Builder& b, Value r, ElementType type, const Order& order,
+std::vector<Value> orthogonal_rows(Builder& b, Value r, ElementType type, const MemoryOrder& order,
                                    const Padded& n, int64_t count) {
   const ElementType number = is_complex(type) ? complex_part(type) : type;
   const double epsilon = number == ElementType::kF64 ? std::numeric_limits<double>::epsilon()
@@ -233,20 +233,20 @@ std::vector<Value> orthogonal_rows(Builder& b, Value r, ElementType type, const 
 Value orthonormal_rows(Builder& b, Value w, const Dims& dims, ElementType type) {
   const Reflections q = qr_of(b, adjoint_of(b, w));
   const Expr columns(b, reflected(b, q, identity(b, type, dims), false));
-  const Expr diagonal = diagonal_of(b, Expr(b, q.matrix), Order(false), dims);
+  const Expr diagonal = diagonal_of(b, Expr(b, q.matrix), MemoryOrder(false), dims);
   const Expr size = abs(diagonal), is_zero = size == 0.0;
   const Expr safe = select(is_zero, 1.0, size);
   const Expr phase = select(is_zero, diagonal.constant(1), diagonal / as_type(safe, type));
   return adjoint_of(b, (columns * spread(phase, dims, {0, 2})).value());
 }
 
-// Of matrices with as many rows as columns at least.
+// The factors of matrices with as many rows as columns at least.
 SingularValues of_tall(Builder& b, Value a, bool full) {
   const Dims shape = a.type().dims();
   const ElementType type = a.type().element_type();
   const int64_t count = shape[0], rows = shape[1], size = shape[2];
   const Padded n(size);
-  const Order order(count >= kMany);
+  const MemoryOrder order(count >= kMany);
   const Expr scale = scale_of(Expr(b, a));
   const Expr scaled = Expr(b, a) / as_type(spread(scale, shape, {0}), type);
   const Reflections q = qr_of(b, scaled.value());

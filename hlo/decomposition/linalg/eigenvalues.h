@@ -10,8 +10,8 @@ struct Eigen {
   Value vectors;  ///< [batch, size, size], in columns.
   Value values;   ///< [batch, size], real.
 };
-/// Of matrices [batch, size, size], of size 1 at least, of which one triangle is read. Ascending if
-/// `sorts`. A matrix that is not finite has NaN alone.
+/// The eigenvalues of matrices [batch, size, size], of size 1 at least, of which one triangle is
+/// read. Ascending if `sorts`. A matrix that is not finite has NaN alone.
 Eigen eigen_of(Builder& b, Value a, bool lower, bool sorts);
 
 struct SingularValues {
@@ -19,8 +19,8 @@ struct SingularValues {
   Value s;   ///< [batch, least], real, descending.
   Value vh;  ///< [batch, columns or least, columns], orthonormal rows.
 };
-/// Of matrices [batch, rows, columns], of one row and column at least; `least` is the smaller of
-/// both. A matrix that is not finite has NaN alone.
+/// U S V^H of matrices [batch, rows, columns], of one row and column at least; `least` is the
+/// smaller of both. A matrix that is not finite has NaN alone.
 SingularValues singular_values_of(Builder& b, Value a, bool full_matrices);
 
 }  // namespace tenon::hlo::decomposition

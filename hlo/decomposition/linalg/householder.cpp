@@ -181,7 +181,7 @@ Value reflected_one_by_one(Builder& b, const Reflections& q, Value x, bool adjoi
   return count_loop(b, count, {x}, step)[1];
 }
 
-// Of matrices with as many rows as columns at least, and kColumnsOfLoop columns at most.
+// Q R of matrices with as many rows as columns at least, and kColumnsOfLoop columns at most.
 Reflections factor_by_panels(Builder& b, Value a) {
   const Sizes sizes = sizes_of(a);
   const ElementType type = a.type().element_type();

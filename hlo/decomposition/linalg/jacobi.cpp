@@ -8,7 +8,7 @@ Rotation rotation_of(const Expr& p, const Expr& q, const Expr& corner) {
   const Expr size = abs(corner);
   const Expr is_zero = size == 0.0;
   const Expr divisor = select(is_zero, 1.0, size);
-  // Of the two tangents the smaller one; for a quotient whose square overflows it is 0.
+  // The smaller one of two tangents; for a quotient whose square overflows it is 0.
   const Expr ratio = (q - p) / (divisor * 2.0);
   const Expr root = abs(ratio) + sqrt(ratio * ratio + 1.0);
   const Expr tangent = select(is_zero, 0.0, select(ratio >= 0.0, 1.0 / root, -1.0 / root));

@@ -12,7 +12,7 @@ struct Rotation {
   Expr c;
   Expr s;
 };
-/// Of elements (p, p) and (q, q), which are real, and `corner`, (p, q).
+/// The rotation for elements (p, p) and (q, q), which are real, and `corner`, (p, q).
 Rotation rotation_of(const Expr& p, const Expr& q, const Expr& corner);
 
 /// Rounds of rotations of pairs (k, k + half) of rows along one dimension of arrays of rank 3.

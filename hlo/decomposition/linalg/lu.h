@@ -11,8 +11,9 @@ struct LuFactors {
   Value pivots;  ///< s32 [batch, least]: the row, from 0 on, that each row was exchanged with.
   Value order;   ///< s32 [batch, rows]: the rows of the matrix that are those of L U.
 };
-/// Of matrices [batch, rows, columns], of one row and column at least; `least` is the smaller of
-/// both. A column without a pivot is left as it is. Without `exchanges` rows stay where they are.
+/// The factors of matrices [batch, rows, columns], of one row and column at least; `least` is the
+/// smaller of both. A column without a pivot is left as it is. Without `exchanges` rows stay where
+/// they are.
 LuFactors lu_of(Builder& b, Value a, bool exchanges = true);
 
 }  // namespace tenon::hlo::decomposition
