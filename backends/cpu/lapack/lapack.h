@@ -16,7 +16,7 @@
 
 namespace tenon::cpu {
 
-/// What a call computes: syevd and heevd, or gesdd.
+/// The functions that are called: syevd and heevd, or gesdd.
 enum class LapackFunction : int64_t { kEigenvalues, kSingularValues };
 
 /// A call that LAPACK computes, matrix by matrix.
