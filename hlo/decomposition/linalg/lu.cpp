@@ -14,10 +14,17 @@ namespace {
 // Columns of a panel, and of a matrix whose panels are turns of a loop.
 constexpr int64_t kPanel = 16;
 constexpr int64_t kLoopColumns = 256;
+// Rows and columns up to which many matrices are unrolled: exchanges of rows are many selections.
+constexpr int64_t kUnrolledLu = 5;
 
 // The places of an array of s32.
 Expr indices(Builder& b, const Dims& dims, int64_t dimension) {
   return {b, b.iota(ElementType::kS32, dims, dimension)};
+}
+
+// |re| + |im|, by which LAPACK chooses.
+Expr magnitude(const Expr& x) {
+  return is_complex(x.type()) ? abs(real(x)) + abs(imag(x)) : abs(x);
 }
 
 // The parts of a matrix that a loop changes.
@@ -51,11 +58,6 @@ class LuBuilder {
   }
 
  private:
-  // |re| + |im|, by which LAPACK chooses.
-  static Expr magnitude(const Expr& x) {
-    return is_complex(x.type()) ? abs(real(x)) + abs(imag(x)) : abs(x);
-  }
-
   // The row of each matrix from `first` on whose element of `column` [batch, rows] is the first of
   // the greatest; `first` where one is NaN.
   Expr best_row(Builder& b, const Expr& column, Value first) const {
@@ -158,10 +160,76 @@ class LuBuilder {
 
 }  // namespace
 
+namespace {
+
+// Many matrices that have kUnrolledLu rows and columns at most: each element of all of them is a
+// vector.
+LuFactors lu_by_elements(Builder& b, Value a, bool exchanges) {
+  const ByElements m(b, a);
+  const Dims dims = a.type().dims();
+  const int64_t rows = dims[1], columns = dims[2], least = std::min(rows, columns);
+  const auto row_of = [&](int64_t i) { return at(i * columns); };
+  std::vector<Expr> elements;  // Row-major.
+  std::vector<Expr> order;
+  std::vector<Value> pivots;
+  const auto number = [&](int64_t i) {
+    return Expr(b, b.splat(Shape(ElementType::kS32, {dims[0]}), static_cast<double>(i)));
+  };
+  for (int64_t i = 0; i < rows; ++i) {
+    order.push_back(number(i));
+    for (int64_t j = 0; j < columns; ++j) elements.push_back(m.element(i, j));
+  }
+  for (int64_t k = 0; k < least; ++k) {
+    Expr best = magnitude(elements[row_of(k) + at(k)]), place = number(k);
+    for (int64_t i = k + 1; exchanges && i < rows; ++i) {
+      const Expr size = magnitude(elements[row_of(i) + at(k)]);
+      // A NaN stays where it is: no other element is greater, and it is greater than none.
+      const Expr is_greater = size > best;
+      best = select(is_greater, size, best);
+      place = select(is_greater, number(i), place);
+    }
+    pivots.push_back(place.value());
+    for (int64_t i = k + 1; exchanges && i < rows; ++i) {
+      const Expr is_other = place == static_cast<double>(i);
+      const auto exchange = [&](Expr& upper, Expr& lower) {
+        const Expr kept = upper;
+        upper = select(is_other, lower, upper);
+        lower = select(is_other, kept, lower);
+      };
+      exchange(order[at(k)], order[at(i)]);
+      for (int64_t j = 0; j < columns; ++j) {
+        exchange(elements[row_of(k) + at(j)], elements[row_of(i) + at(j)]);
+      }
+    }
+    const Expr pivot = elements[row_of(k) + at(k)];
+    for (int64_t i = k + 1; i < rows; ++i) {
+      Expr& factor = elements[row_of(i) + at(k)];
+      factor = select(pivot != 0.0, factor / pivot, factor);
+      for (int64_t j = k + 1; j < columns; ++j) {
+        Expr& element = elements[row_of(i) + at(j)];
+        element = element - factor * elements[row_of(k) + at(j)];
+      }
+    }
+  }
+  std::vector<Value> parts, places_of;
+  for (const Expr& each : elements) parts.push_back(each.value());
+  for (const Expr& each : order) places_of.push_back(each.value());
+  const auto joined = [&](std::vector<Value> vectors) {
+    for (Value& each : vectors) each = b.reshape(each, {1, dims[0]});
+    return b.transpose(b.concatenate(vectors, 0), {1, 0});
+  };
+  return {m.joined(parts), joined(std::move(pivots)), joined(std::move(places_of))};
+}
+
+}  // namespace
+
 LuFactors lu_of(Builder& b, Value a, bool exchanges) {
   if (!b.ok()) return {};
   const Dims dims = a.type().dims();
   const int64_t rows = dims[1], columns = dims[2];
+  if (is_many(a) && rows <= kUnrolledLu && columns <= kUnrolledLu) {
+    return lu_by_elements(b, a, exchanges);
+  }
   if (columns <= kLoopColumns) return LuBuilder(dims, exchanges).factor(b, a);
   // [A B; C D], where A and C are the columns of a first half.
   const int64_t half = columns > rows ? rows : half_of(columns, kPanel);

@@ -7,18 +7,23 @@ small matrices is the op of StableHLO on any device: many are computed side by s
 """
 
 import functools
+import math
 import threading
 
 from . import ffi, frames
 
 SMALL = 48  # Columns; from 64 on LAPACK is faster (bench/peers/compare --only linalg).
+# Matrices of up to FEW rows and columns, of which there are MANY at least, are computed side by side on any device.
+FEW, MANY = 8, 16
+LARGE = 256  # Columns up to which Jacobi's method is used alone, as JAX's own algorithms do in the end.
 MISSING = "LAPACK is missing: jaxlib takes that of SciPy"
 
 # Primitives of jax._src.lax.linalg: on hidden memory "device" applies the rule that JAX has for TPUs or by default,
-# "host" LAPACK on copies; "device if small" applies the rule of devices on any memory to matrices of few columns.
+# "host" LAPACK on copies; "device if small" and "device if many" apply the rule of devices on any memory to matrices of few
+# columns, and to many small ones.
 _PRIMITIVES = {
-    "cholesky_p": "device if small", "eigh_p": "device", "svd_p": "device", "lu_p": "device", "ormqr_p": "device",
-    "geqrf_p": "device", "householder_product_p": "device", "tridiagonal_solve_p": "device",
+    "cholesky_p": "device if small", "eigh_p": "device if many", "svd_p": "device if many", "lu_p": "device if many", "ormqr_p": "device",
+    "geqrf_p": "device if many", "householder_product_p": "device if many", "tridiagonal_solve_p": "device",
     "eig_p": "host", "schur_p": "host", "hessenberg_p": "host", "tridiagonal_p": "host", "geqp3_p": "host",
 }
 
@@ -73,7 +78,9 @@ def install(library: ffi.Library) -> None:
 
     lapack = Lapack(library)
     by_platform = mlir._platform_specific_lowerings
-    own = {"cholesky_p": functools.partial(_cholesky, linalg._cholesky_lowering)}
+    own = {"cholesky_p": functools.partial(_cholesky, linalg._cholesky_lowering),
+           "eigh_p": functools.partial(_eigh, linalg.EighImplementation, by_platform["tpu"][linalg.eigh_p].rule),
+           "svd_p": functools.partial(_svd, by_platform["tpu"].get(linalg.svd_p) or mlir._lowerings[linalg.svd_p])}
     for name, elsewhere in _PRIMITIVES.items():
         primitive = getattr(linalg, name, None)
         if primitive is None or primitive not in by_platform["cpu"]:
@@ -84,8 +91,8 @@ def install(library: ffi.Library) -> None:
             entry = by_platform["tpu"].get(primitive) or mlir._lowerings.get(primitive)
             on_device = None if entry is None else entry.rule
         rule = functools.partial(_lower, lapack, on_host, None if elsewhere == "host" else on_device)
-        if elsewhere == "device if small":
-            rule = functools.partial(_by_size, on_device, rule)
+        if elsewhere in _SIZES:
+            rule = functools.partial(_by_size, _SIZES[elsewhere], on_device, rule)
         mlir.register_lowering(primitive, rule, platform=ffi.PLATFORM)
     by_platform[ffi.PLATFORM] = _Rules(by_platform[ffi.PLATFORM])
 
@@ -119,9 +126,21 @@ def _spsolve(data, indices, indptr, b, **_):
     return jax.pure_callback(solve, jax.ShapeDtypeStruct(b.shape, b.dtype), data, indices, indptr, b)
 
 
-def _by_size(if_small, otherwise, ctx, *operands, **parameters):
-    columns = ctx.avals_in[0].shape[-1]
-    rule = if_small if isinstance(columns, int) and columns <= SMALL else otherwise  # Else the size is symbolic.
+def _is_small(shape, parameters) -> bool:
+    return isinstance(shape[-1], int) and shape[-1] <= SMALL  # Else the size is symbolic.
+
+
+def _is_many(shape, parameters) -> bool:
+    if not all(isinstance(each, int) for each in shape) or getattr(parameters.get("algorithm"), "name", "JACOBI") not in ("DEFAULT", "JACOBI"):
+        return False  # Another algorithm is asked for.
+    return 0 < max(shape[-2:]) <= FEW and math.prod(shape[:-2]) >= MANY
+
+
+_SIZES = {"device if small": _is_small, "device if many": _is_many}
+
+
+def _by_size(fits, on_device, otherwise, ctx, *operands, **parameters):
+    rule = on_device if fits(ctx.avals_in[0].shape, parameters) else otherwise
     return rule(ctx, *operands, **parameters)
 
 
@@ -150,3 +169,31 @@ def _cholesky(rule, ctx, operand):
         return jnp.where(failed[..., None, None], jnp.array(jnp.nan, x.dtype), x)
 
     return mlir.lower_fun(spread, multiple_results=False)(ctx.replace(avals_in=ctx.avals_out), factor)
+
+
+def _eigh(implementations, rule, ctx, operand, *, algorithm, subset_by_index, **parameters):
+    """JAX's QDWH divides large matrices; small ones go to Jacobi's method at once."""
+    size = ctx.avals_in[0].shape[-1]
+    is_whole = subset_by_index in (None, (0, size))
+    if algorithm is None and is_whole and isinstance(size, int) and size <= LARGE:
+        algorithm = implementations.JACOBI
+    if algorithm == implementations.JACOBI and not is_whole:
+        raise NotImplementedError("subset_by_index with Jacobi's method")
+    return rule(ctx, operand, algorithm=algorithm, subset_by_index=subset_by_index, **parameters)
+
+
+def _svd(entry, ctx, operand, *, full_matrices, compute_uv, subset_by_index, algorithm=None):
+    """Jacobi's method; large matrices, and parts of the values, by what JAX keeps for TPUs."""
+    from jax._src.interpreters import mlir
+
+    shape = ctx.avals_in[0].shape
+    is_small = all(isinstance(each, int) for each in shape) and min(shape[-2:]) <= LARGE
+    if not is_small or subset_by_index not in (None, (0, min(shape[-2:]))) or getattr(algorithm, "name", "DEFAULT") not in ("DEFAULT", "JACOBI"):
+        return entry.rule(ctx, operand, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index, algorithm=algorithm)
+    rows, columns = shape[-2:]
+    left, right = (rows, columns) if full_matrices and compute_uv else (min(rows, columns),) * 2
+    values = ctx.avals_out[0]
+    vectors = [ctx.avals_in[0].update(shape=(*shape[:-1], left)), ctx.avals_in[0].update(shape=(*shape[:-2], right, columns))]
+    types = [mlir.aval_to_ir_type(ctx.module_context, each) for each in (vectors[0], values, vectors[1])]
+    u, s, vh = mlir.custom_call("tenon.svd", result_types=types, operands=[operand]).results
+    return [s, u, vh] if compute_uv else [s]
