@@ -122,7 +122,8 @@ OpCall custom_call(const std::string& name, const std::vector<std::string>& resu
 // One panel and several, wide and tall matrices, many.
 const Batch kBatches[] = {{2, 1, 1, false},  {2, 5, 5, false},   {1, 6, 3, true},
                           {1, 3, 6, false},  {1, 40, 20, false}, {1, 20, 40, true},
-                          {20, 4, 3, false}, {17, 3, 3, true}};
+                          {20, 4, 3, false}, {17, 3, 3, true},   {16, 8, 4, false},
+                          {16, 2, 8, false}, {16, 7, 6, true},   {16, 1, 1, true}};
 const Batch kHalves = {1, 300, 270, false};
 
 void expect_qr(const Batch& batch) {
@@ -233,6 +234,13 @@ TEST(LinalgCalls, LuOfASingularMatrixLeavesTheColumn) {
   const auto lu = custom_call("LuDecomposition", {"3x3xf64", "3xi32", "3xi32"})(
       {reals({3, 3}, {0, 1, 2, 0, 3, 4, 0, 5, 7})});
   expect_near(reals_of(lu[0]), {0, 1, 2, 0, 5, 7, 0, 0.6, -0.2}, 1e-12);
+  Reals many;
+  for (int i = 0; i < 16; ++i) many.insert(many.end(), {0, 1, 2, 0, 3, 4, 0, 5, 7});
+  const auto each = custom_call("LuDecomposition",
+                                {"16x3x3xf64", "16x3xi32", "16x3xi32"})({reals({16, 3, 3}, many)});
+  for (int64_t i = 0; i < each[0].element_count(); ++i) {
+    EXPECT_NEAR(each[0].get_double(i), lu[0].get_double(i % 9), 1e-12);
+  }
   const auto plain =
       custom_call("tenon.lu_without_exchanges", {"2x2xf64"})({reals({2, 2}, {2, 1, 4, 5})});
   expect_near(reals_of(plain[0]), {2, 1, 2, 3});
@@ -325,6 +333,41 @@ TEST(LinalgCalls, SingularValuesOfMatricesWithoutFullRank) {
     expect_singular_values(batch, reals({1, 5, 4}, Reals(20, 0)), full);
     expect_singular_values(batch, reals({1, 5, 4}, Reals(20, -2)), full);
     expect_singular_values(batch, two, full);
+  }
+}
+
+// As many as are computed side by side: those of zeros, of equal values, not finite.
+TEST(LinalgCalls, ManyMatricesStandAlone) {
+  constexpr size_t kCount = 18, kSize = 3;
+  const std::vector<Reals> kinds = {Reals(9, 0),
+                                    {1, 0, 0, 0, 1, 0, 0, 0, 1},
+                                    Reals(9, 1),
+                                    {1, 0, 0, 0, 1e-3, 0, 0, 0, 0},
+                                    Reals(9, 1),
+                                    {0, 1, 0, 1, 0, 0, 0, 0, 0},
+                                    {3, 0, 0, 0, -3, 0, 0, 0, 3}};
+  Reals all;
+  for (size_t i = 0; i < kCount; ++i) {
+    const Reals& kind = kinds[i % kinds.size()];
+    all.insert(all.end(), kind.begin(), kind.end());
+  }
+  const Literal sound = reals({kCount, kSize, kSize}, all);
+  const Batch batch = {kCount, kSize, kSize, false};
+  expect_singular_values(batch, sound, true);
+  all[9] = NAN;
+  all[18] = INFINITY;
+  const Literal a = reals({kCount, kSize, kSize}, all);
+  const auto eigen = custom_call("Eigh", {"18x3x3xf64", "18x3xf64"})({a});
+  const auto svd = custom_call("tenon.svd", {"18x3x3xf64", "18x3xf64", "18x3x3xf64"})({a});
+  const auto clean = custom_call("Eigh", {"18x3x3xf64", "18x3xf64"})({sound});
+  for (size_t n = 0; n < kCount; ++n) {
+    const Complexes values = vector_of(eigen[1], n), expected = vector_of(clean[1], n);
+    for (size_t i = 0; i < kSize; ++i) {
+      const bool is_lost = n == 1 || n == 2;
+      EXPECT_EQ(std::isnan(values[i].real()), is_lost) << n;
+      EXPECT_EQ(std::isnan(vector_of(svd[1], n)[i].real()), is_lost) << n;
+      if (!is_lost) EXPECT_EQ(values[i], expected[i]) << n;
+    }
   }
 }
 

@@ -1,16 +1,13 @@
 #include "hlo/decomposition/linalg/eigenvalues.h"
 
-#include <cmath>
-#include <limits>
 #include <utility>
 
 #include "hlo/decomposition/linalg/householder.h"
 #include "hlo/decomposition/linalg/jacobi.h"
+#include "hlo/decomposition/linalg/small_matrices.h"
 
 namespace tenon::hlo::decomposition {
 namespace {
-
-constexpr int64_t kMostSweeps = 30;
 
 // Arrays of matrices as loops keep them: many small ones have the batch last, so that each element
 // of all of them is a vector.
@@ -47,11 +44,6 @@ Expr diagonal_of(Builder& b, const Expr& x, const MemoryOrder& order, const Dims
                       {order.column})};
 }
 
-Expr squared_size(const Expr& x) {
-  if (!is_complex(x.type())) return x * x;
-  return real(x) * real(x) + imag(x) * imag(x);
-}
-
 Expr sum_over(const Expr& x, I64s dimensions) {
   Builder& b = x.builder();
   return {b, b.reduce(OpCode::kAdd, x.value(), b.scalar(x.type(), 0), std::move(dimensions))};
@@ -60,7 +52,7 @@ Expr sum_over(const Expr& x, I64s dimensions) {
 // The greatest part of any element of each matrix [batch, rows, columns], 1 for a matrix of zeros.
 Expr scale_of(const Expr& x) {
   Builder& b = x.builder();
-  const Expr sizes = is_complex(x.type()) ? max(abs(real(x)), abs(imag(x))) : abs(x);
+  const Expr sizes = greatest_part(x);
   const Expr largest(b,
                      b.reduce(OpCode::kMaximum, sizes.value(), b.scalar(sizes.type(), 0), {1, 2}));
   return select(largest == 0.0, 1.0, largest);
@@ -120,6 +112,7 @@ Eigen eigen_of(Builder& b, Value x, bool lower, bool sorts) {
   const ElementType type = x.type().element_type();
   const ElementType number = is_complex(type) ? complex_part(type) : type;
   const int64_t count = shape[0];
+  if (is_small(x)) return small_eigen(b, x, lower, sorts);
   const Padded n(shape[1]);
   const MemoryOrder order(count >= kMany);
   const Expr whole = hermitian(b, Expr(b, x), lower, shape);
@@ -132,8 +125,7 @@ Eigen eigen_of(Builder& b, Value x, bool lower, bool sorts) {
   const Expr unit = select(is_on, Expr(b, b.splat(Shape(type, dims), 1)), 0.0);
   const I64s of_matrix = {order.row, order.column};
   // Rounding leaves more off the diagonal of a larger matrix.
-  const double epsilon = number == ElementType::kF64 ? std::numeric_limits<double>::epsilon()
-                                                     : std::numeric_limits<float>::epsilon();
+  const double epsilon = epsilon_of(number);
   const double tolerance = epsilon * epsilon * static_cast<double>(n.size);
   const Expr bound = sum_over(squared_size(Expr(b, start)), of_matrix) * tolerance;
   const std::vector<Value> state = b.while_loop(
@@ -182,8 +174,7 @@ namespace {
 std::vector<Value> orthogonal_rows(Builder& b, Value r, ElementType type, const MemoryOrder& order,
                                    const Padded& n, int64_t count) {
   const ElementType number = is_complex(type) ? complex_part(type) : type;
-  const double epsilon = number == ElementType::kF64 ? std::numeric_limits<double>::epsilon()
-                                                     : std::numeric_limits<float>::epsilon();
+  const double epsilon = epsilon_of(number);
   const double bound = epsilon * epsilon * static_cast<double>(n.size);
   const Value start = order.enter(b, zeros_behind(b, r, n.even() - n.size, 0));
   const Dims square = order.dims(count, n.even(), n.even());
@@ -286,8 +277,9 @@ SingularValues of_tall(Builder& b, Value a, bool full) {
 SingularValues singular_values_of(Builder& b, Value a, bool full_matrices) {
   if (!b.ok()) return {};
   const Dims& dims = a.type().dims();
+  if (dims[1] >= dims[2] && is_small(a)) return small_singular_values(b, a, full_matrices);
   if (dims[1] >= dims[2]) return of_tall(b, a, full_matrices);
-  const SingularValues adjoint = of_tall(b, adjoint_of(b, a), full_matrices);
+  const SingularValues adjoint = singular_values_of(b, adjoint_of(b, a), full_matrices);
   return {adjoint_of(b, adjoint.vh), adjoint.s, adjoint_of(b, adjoint.u)};
 }
 

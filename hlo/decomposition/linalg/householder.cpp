@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "hlo/decomposition/linalg/small_matrices.h"
+
 namespace tenon::hlo::decomposition {
 namespace {
 
@@ -31,52 +33,27 @@ Expr along_rows(const Expr& x, OpCode combiner) {
 }
 
 struct Reflection {
-  Expr v;     // [batch, rows]
-  Expr tau;   // [batch]
-  Expr beta;  // [batch], real: row j of H^H x, whose rows below are 0.
+  Expr v;  // [batch, rows]
+  Expr tau;
+  Expr beta;
 };
 
-// The reflection for columns [batch, rows] from row j on. Its norm is scaled by the greatest
-// element, so that squares neither overflow nor vanish.
+// The reflection for columns [batch, rows] from row j on.
 Reflection reflection_of(Builder& b, const Expr& column, Value j, const Dims& dims) {
   const ElementType type = column.type();
   const Expr row = places(b, dims, 1), here = filled(b, j, dims);
   const Expr alpha(
       b,
       b.reshape(b.dynamic_slice(column.value(), {b.i64_constant(0), j}, {dims[0], 1}), {dims[0]}));
-  const bool is_real = !is_complex(type);
-  const auto greatest_part = [&](const Expr& x) {
-    return is_real ? abs(x) : max(abs(real(x)), abs(imag(x)));
-  };
   const Expr from_here = select(row >= here, greatest_part(column), 0.0);
   const Expr largest = along_rows(from_here, OpCode::kMaximum);
   const Expr scale = select(largest == 0.0, 1.0, largest);
   const Expr below = select(row > here, column, 0.0);
-  const auto square = [](const Expr& x) { return x * x; };
-  const auto size2 = [&](const Expr& x) {
-    return is_real ? square(x) : square(real(x)) + square(imag(x));
-  };
   const Expr scaled = below / as_type(spread(scale, dims, {0}), type);
-  const Expr under = along_rows(size2(scaled), OpCode::kAdd);
-  const Expr top = alpha / as_type(scale, type);
-  const Expr norm = sqrt(under + size2(top)) * scale;
-  const Expr re = real_part(alpha);
-  Expr nothing = under == 0.0;
-  if (!is_real) nothing = nothing & (imag(alpha) == 0.0);
-  const Expr beta = select(nothing, re, select(re >= 0.0, -norm, norm));
-  const Expr divisor = select(nothing, 1.0, beta);
-  Expr tau = select(nothing, 0.0, (beta - re) / divisor);
-  // v = below / (alpha - beta), of which the scaled quotient is in range.
-  const Expr over = re / scale - beta / scale;
-  Expr factor = 1.0 / select(nothing, 1.0, over);
-  if (!is_real) {
-    tau = complex(tau, select(nothing, 0.0, -imag(alpha) / divisor));
-    const Expr side = imag(top), length = over * over + side * side;
-    const Expr safe = select(nothing, 1.0, length);
-    factor = complex(over / safe, -side / safe);
-  }
-  const Expr v = select(row == here, 1.0, scaled * spread(factor, dims, {0}));
-  return {v, tau, beta};
+  const Expr under = along_rows(squared_size(scaled), OpCode::kAdd);
+  const ReflectionNumbers numbers = reflection_numbers(alpha, scale, under);
+  const Expr v = select(row == here, 1.0, scaled * spread(numbers.factor, dims, {0}));
+  return {v, numbers.tau, numbers.beta};
 }
 
 // The columns of a panel [batch, rows, width] one by one, whose first diagonal element is in row
@@ -204,10 +181,39 @@ Reflections factor_by_panels(Builder& b, Value a) {
 
 }  // namespace
 
+Expr squared_size(const Expr& x) {
+  if (!is_complex(x.type())) return x * x;
+  return real(x) * real(x) + imag(x) * imag(x);
+}
+
+Expr greatest_part(const Expr& x) {
+  return is_complex(x.type()) ? max(abs(real(x)), abs(imag(x))) : abs(x);
+}
+
+ReflectionNumbers reflection_numbers(const Expr& alpha, const Expr& scale, const Expr& under) {
+  const bool is_real = !is_complex(alpha.type());
+  const Expr top = alpha / as_type(scale, alpha.type());
+  const Expr norm = sqrt(under + squared_size(top)) * scale;
+  const Expr re = real_part(alpha);
+  Expr nothing = under == 0.0;
+  if (!is_real) nothing = nothing & (imag(alpha) == 0.0);
+  const Expr beta = select(nothing, re, select(re >= 0.0, -norm, norm));
+  const Expr divisor = select(nothing, 1.0, beta);
+  const Expr tau = select(nothing, 0.0, (beta - re) / divisor);
+  // below / (alpha - beta), of which the scaled quotient is in range.
+  const Expr over = re / scale - beta / scale;
+  if (is_real) return {tau, beta, 1.0 / select(nothing, 1.0, over)};
+  const Expr side = imag(top), length = over * over + side * side;
+  const Expr safe = select(nothing, 1.0, length);
+  return {complex(tau, select(nothing, 0.0, -imag(alpha) / divisor)), beta,
+          complex(over / safe, -side / safe)};
+}
+
 Value reflected(Builder& b, const Reflections& q, Value x, bool adjoint) {
   if (!b.ok()) return {};
   const Sizes sizes = sizes_of(q.matrix);
   const int64_t count = q.taus.type().dims()[1];
+  if (is_small(q.matrix) && is_small(x)) return small_reflected(b, q, x, adjoint);
   if (count <= kFewReflections) return reflected_one_by_one(b, q, x, adjoint);
   const auto apply = [&](Builder& inner, Value start, int64_t width, Value to) {
     const Value zero = inner.i64_constant(0);
@@ -240,6 +246,7 @@ Reflections qr_of(Builder& b, Value a) {
   if (!b.ok()) return {};
   const Sizes sizes = sizes_of(a);
   const int64_t least = std::min(sizes.rows, sizes.columns);
+  if (is_small(a)) return small_qr(b, a);
   const bool is_wide = sizes.columns > sizes.rows;
   if (!is_wide && sizes.columns <= kColumnsOfLoop) return factor_by_panels(b, a);
   const int64_t half = is_wide ? least : half_of(least, kPanelColumns);

@@ -14,6 +14,20 @@ struct Reflections {
   Value taus;    ///< [batch, min(rows, columns)]
 };
 
+/// The numbers of a reflection of columns (…, alpha, below): v below row j is `below` / scale times
+/// `factor`. All are [batch].
+struct ReflectionNumbers {
+  Expr tau;
+  Expr beta;  ///< Real: row j of H^H times the column, whose rows below are 0.
+  Expr factor;
+};
+/// `scale`: the greatest part of alpha and below, so that squares neither overflow nor vanish;
+/// `under`: the sum of the squares of below / scale.
+ReflectionNumbers reflection_numbers(const Expr& alpha, const Expr& scale, const Expr& under);
+/// |re|^2 + |im|^2, and the greater of |re| and |im|.
+Expr squared_size(const Expr& x);
+Expr greatest_part(const Expr& x);
+
 /// Q R of matrices [batch, rows, columns], of one row and column at least.
 Reflections qr_of(Builder& b, Value a);
 /// Q x for x [batch, rows, columns], or Q^H x.

@@ -1,5 +1,6 @@
 #include "hlo/decomposition/linalg/jacobi.h"
 
+#include <limits>
 #include <utility>
 
 namespace tenon::hlo::decomposition {
@@ -14,8 +15,14 @@ Rotation rotation_of(const Expr& p, const Expr& q, const Expr& corner) {
   const Expr tangent = select(is_zero, 0.0, select(ratio >= 0.0, 1.0 / root, -1.0 / root));
   const Expr c = 1.0 / sqrt(tangent * tangent + 1.0);
   const Expr s = tangent * c / divisor;
-  if (!is_complex(corner.type())) return {c, s * corner};
-  return {c, complex(s * real(corner), s * imag(corner))};
+  const Expr shift = tangent * size;
+  if (!is_complex(corner.type())) return {c, s * corner, shift};
+  return {c, complex(s * real(corner), s * imag(corner)), shift};
+}
+
+double epsilon_of(ElementType type) {
+  return type == ElementType::kF64 ? std::numeric_limits<double>::epsilon()
+                                   : std::numeric_limits<float>::epsilon();
 }
 
 Expr Rounds::part(Value x, int64_t dimension, int64_t begin, int64_t end) const {

@@ -11,9 +11,15 @@ namespace tenon::hlo::decomposition {
 struct Rotation {
   Expr c;
   Expr s;
+  Expr shift;  ///< Real: what element (p, p) loses and (q, q) gains.
 };
 /// The rotation for elements (p, p) and (q, q), which are real, and `corner`, (p, q).
 Rotation rotation_of(const Expr& p, const Expr& q, const Expr& corner);
+
+/// Sweeps after which rotations end in any case.
+inline constexpr int64_t kMostSweeps = 30;
+/// The distance of 1 from the next number of f32 or f64.
+double epsilon_of(ElementType type);
 
 /// Rounds of rotations of pairs (k, k + half) of rows along one dimension of arrays of rank 3.
 class Rounds {
