@@ -311,7 +311,58 @@ def linalg() -> list[Program]:
         ("inverse 64", inverse, [spd(64, 64)], None),
         ("inverse 256", inverse, [spd(256, 256)], None),
     ]
-    return [Program("linalg", *each) for each in listed]
+    return [Program("linalg", *each) for each in [*listed, *_factors()]]
+
+
+def _factors() -> list[tuple]:
+    """What is made of LU, QR, eigenvalues and singular values. Vectors are determined up to signs: their magnitudes are compared."""
+    def general(*shape):
+        return numbers(*shape) / np.float32(shape[-1]) ** 0.5 + 2 * np.eye(shape[-1], dtype=np.float32)
+    def symmetric(*shape):
+        x = numbers(*shape)
+        return x + np.swapaxes(x, -1, -2)
+    def lu(x):
+        return jax.scipy.linalg.lu_factor(x)[0]
+    def solve(x, b):
+        return jnp.linalg.solve(x, b)
+    def eigh(x):
+        values, vectors = jnp.linalg.eigh(x)
+        return values, jnp.abs(vectors)
+    def svd(x):
+        u, s, vh = jnp.linalg.svd(x, full_matrices=False)
+        return jnp.abs(u), s, jnp.abs(vh)
+    def lstsq(x, b):
+        return jnp.linalg.lstsq(x, b)[0]
+    expm = jax.scipy.linalg.expm
+    listed = [
+        ("LU 128", lu, [general(128, 128)], lambda x: torch.linalg.lu_factor(x)[0]),
+        ("LU 512", lu, [general(512, 512)], lambda x: torch.linalg.lu_factor(x)[0]),
+        ("inverse by LU 128", jnp.linalg.inv, [general(128, 128)], lambda x: torch.linalg.inv(x)),
+        ("solve by LU 512", solve, [general(512, 512), numbers(512, 4)], lambda x, b: torch.linalg.solve(x, b)),
+        ("determinant 128", jnp.linalg.det, [general(128, 128)], lambda x: torch.linalg.det(x)),
+        ("QR 32", jnp.linalg.qr, [numbers(32, 32)], lambda x: torch.linalg.qr(x)),
+        ("QR 512", jnp.linalg.qr, [numbers(512, 512)], lambda x: torch.linalg.qr(x)),
+        ("QR 1024x32", jnp.linalg.qr, [numbers(1024, 32)], lambda x: torch.linalg.qr(x)),
+        ("eigh 32", eigh, [symmetric(32, 32)], None),
+        ("eigh 256", eigh, [symmetric(256, 256)], None),
+        ("svd 32", svd, [numbers(32, 32)], None),
+        ("svd 256x64", svd, [numbers(256, 64)], None),
+        ("lstsq 512x32", lstsq, [numbers(512, 32), numbers(512, 4)], None),
+        ("pinv 128x32", jnp.linalg.pinv, [numbers(128, 32)], lambda x: torch.linalg.pinv(x)),
+        ("expm 64", expm, [numbers(64, 64) * np.float32(0.1)], lambda x: torch.linalg.matrix_exp(x)),
+    ]
+    for size in (2, 3, 4, 8):
+        many, vectors = general(10_000, size, size), numbers(10_000, size, 1)
+        listed += [
+            (f"inverse by LU {size}, batch 10000", jnp.linalg.inv, [many], lambda x: torch.linalg.inv(x)),
+            (f"solve by LU {size}, batch 10000", solve, [many, vectors], lambda x, b: torch.linalg.solve(x, b)),
+            (f"determinant {size}, batch 10000", jnp.linalg.det, [many], lambda x: torch.linalg.det(x)),
+            (f"QR {size}, batch 10000", jnp.linalg.qr, [numbers(10_000, size, size)], lambda x: torch.linalg.qr(x)),
+            (f"eigh {size}, batch 10000", eigh, [symmetric(10_000, size, size)], None),
+            (f"svd {size}, batch 10000", svd, [numbers(10_000, size, size)], None),
+        ]
+    listed.append(("expm 4, batch 1000", jax.vmap(expm), [numbers(1000, 4, 4) * np.float32(0.3)], lambda x: torch.linalg.matrix_exp(x)))
+    return listed
 
 
 def loops() -> list[Program]:

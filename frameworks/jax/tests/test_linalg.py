@@ -107,9 +107,10 @@ def test_qr(shape, dtype):
 
 def test_qr_is_asked_of_the_device():
     x = matrix(6, 4)
-    on_device, on_host = steps_of(lambda x: jnp.linalg.qr(x), x)
-    assert on_host == (2 if is_seen() else 0)  # geqrf and orgqr.
-    assert on_device > 0
+    for each, by_lapack in ((x, False), (matrix(140, 3), True)):
+        on_device, on_host = steps_of(lambda x: jnp.linalg.qr(x), each)
+        assert on_host == (2 if by_lapack and is_seen() else 0)  # geqrf and orgqr.
+        assert on_device > 0
     tiny = x * np.float32(1e-30)  # Squares vanish.
     close(np.abs(jnp.linalg.qr(tiny)[1]) * 1e30, np.abs(np.linalg.qr(x)[1]), 1e-4)
 
@@ -120,6 +121,31 @@ def test_svd(shape):
     u, s, vt = jax.jit(lambda x: jnp.linalg.svd(x, full_matrices=False))(x)
     close(s, np.linalg.svd(x, compute_uv=False))
     close(np.asarray(u) * np.asarray(s)[..., None, :] @ np.asarray(vt), x)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+@pytest.mark.parametrize("size", [1, 3, 4, 7])
+def test_many_small_matrices(size, dtype):
+    """They are computed side by side on any device."""
+    x, h = matrix(17, size, size, dtype=dtype), hermitian(size, dtype, batch=(17,))
+    right = matrix(17, size, 2, dtype=dtype, seed=1)
+    for function, argument in ((jnp.linalg.eigh, h), (jnp.linalg.svd, x), (jnp.linalg.qr, x), (jnp.linalg.inv, x)):
+        assert steps_of(function, argument)[1] == 0, function
+    w, v = jax.jit(jnp.linalg.eigh)(h)
+    close(w, np.linalg.eigvalsh(h))
+    close(h @ np.asarray(v), np.asarray(v) * np.asarray(w)[:, None, :], 1e-4)
+    u, s, vh = jax.jit(jnp.linalg.svd)(x)
+    close(s, np.linalg.svd(x, compute_uv=False))
+    close(np.asarray(u) * np.asarray(s)[..., None, :] @ np.asarray(vh), x, 1e-4)
+    close(jax.jit(lambda x: jnp.linalg.svd(x, compute_uv=False))(x[:, :2]), np.linalg.svd(x[:, :2], compute_uv=False))
+    q, r = jax.jit(jnp.linalg.qr)(x)
+    close(np.asarray(q) @ np.asarray(r), x)
+    close(jax.jit(jnp.linalg.det)(x), np.linalg.det(x), 1e-4)
+    solved = np.asarray(jax.jit(jnp.linalg.solve)(x, right))
+    close(x @ solved, right, 1e-4 * max(1, np.abs(solved).max()))
+    if dtype == np.float32 and size == 3:
+        gradient = jax.grad(lambda x: jax.vmap(lambda x: jnp.linalg.svd(x, compute_uv=False).sum())(x).sum())
+        close(gradient(x), on_cpu(gradient, x), 1e-3)
 
 
 def test_functions_that_need_svd():

@@ -12,18 +12,19 @@ import threading
 
 from . import ffi, frames
 
-SMALL = 48  # Columns; from 64 on LAPACK is faster (bench/peers/compare --only linalg).
+# From how many columns on LAPACK is faster (bench/peers/compare --only linalg): 64 for Cholesky factors, 256 for QR.
+SMALL, MODERATE = 48, 128
 # Matrices of up to FEW rows and columns, of which there are MANY at least, are computed side by side on any device.
 FEW, MANY = 8, 16
 LARGE = 256  # Columns up to which Jacobi's method is used alone, as JAX's own algorithms do in the end.
 MISSING = "LAPACK is missing: jaxlib takes that of SciPy"
 
 # Primitives of jax._src.lax.linalg: on hidden memory "device" applies the rule that JAX has for TPUs or by default,
-# "host" LAPACK on copies; "device if small" and "device if many" apply the rule of devices on any memory to matrices of few
-# columns, and to many small ones.
+# "host" LAPACK on copies; "device if small", "device if moderate" and "device if many" apply the rule of devices on any
+# memory to matrices of few columns, of not so few rows and columns, and to many small ones.
 _PRIMITIVES = {
     "cholesky_p": "device if small", "eigh_p": "device if many", "svd_p": "device if many", "lu_p": "device if many", "ormqr_p": "device",
-    "geqrf_p": "device if many", "householder_product_p": "device if many", "tridiagonal_solve_p": "device",
+    "geqrf_p": "device if moderate", "householder_product_p": "device if moderate", "tridiagonal_solve_p": "device",
     "eig_p": "host", "schur_p": "host", "hessenberg_p": "host", "tridiagonal_p": "host", "geqp3_p": "host",
 }
 
@@ -130,13 +131,17 @@ def _is_small(shape, parameters) -> bool:
     return isinstance(shape[-1], int) and shape[-1] <= SMALL  # Else the size is symbolic.
 
 
+def _is_moderate(shape, parameters) -> bool:
+    return all(isinstance(each, int) for each in shape) and max(shape[-2:]) <= MODERATE
+
+
 def _is_many(shape, parameters) -> bool:
     if not all(isinstance(each, int) for each in shape) or getattr(parameters.get("algorithm"), "name", "JACOBI") not in ("DEFAULT", "JACOBI"):
         return False  # Another algorithm is asked for.
     return 0 < max(shape[-2:]) <= FEW and math.prod(shape[:-2]) >= MANY
 
 
-_SIZES = {"device if small": _is_small, "device if many": _is_many}
+_SIZES = {"device if small": _is_small, "device if moderate": _is_moderate, "device if many": _is_many}
 
 
 def _by_size(fits, on_device, otherwise, ctx, *operands, **parameters):
