@@ -136,8 +136,8 @@ class CpuBackend final : public Backend {
     TargetInfo target;
     target.name = host.cpu;
     target.compiler_id =
-        fmt::format("cpu {} llvm {} {} {} lapack {}", cpu::kCompilerHash, LLVM_VERSION_STRING,
-                    host.cpu, host.features, environment_or("TENON_LAPACK", "installed"));
+        fmt::format("cpu {} llvm {} lapack {} {} {}", cpu::kCompilerHash, LLVM_VERSION_STRING,
+                    cpu::names_lapack() ? 1 : 0, host.cpu, host.features);
     target.features = cpu::host_features();
     target.math = shared_math();
     // Not the threads of the caller's arena, which may be fewer.
@@ -169,6 +169,7 @@ class CpuBackend final : public Backend {
             : std::nullopt;
     LibraryCallPlan plan;
     if (const auto lapack = cpu::lapack_call_of(site.call, site.operands, site.results)) {
+      TENON_TRY(cpu::lapack_state());
       TENON_ASSIGN(const auto code, cpu::lapack_code(*lapack));
       plan.plan = cpu::save(*code);
       return plan;

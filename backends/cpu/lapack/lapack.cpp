@@ -6,9 +6,14 @@
 #include <complex>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <new>
 #include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
 
+#include "core/base/process/environment.h"
 #include "core/base/process/library.h"
 
 namespace tenon::cpu {
@@ -20,7 +25,7 @@ constexpr std::array kTypes = {ElementType::kF32, ElementType::kF64, ElementType
 // The functions of the library that is there, by kTypes; null where there is none.
 class LapackLibrary final : public NamedLibrary {
  public:
-  LapackLibrary() : NamedLibrary("TENON_LAPACK", {"libopenblas.so.0", "liblapack.so.3"}) {
+  LapackLibrary() : NamedLibrary(kLapackVariable, {}) {
     // As LAPACK has them, with NumPy's prefix, and with integers of 64 bits.
     for (const auto& [prefix, suffix] : {std::pair("", "_"), std::pair("scipy_", "_"),
                                          std::pair("scipy_", "_64_"), std::pair("", "_64_")}) {
@@ -93,10 +98,12 @@ class LapackWork {
 
 template <class T>
 int64_t size_of(T answer) {
+  // A size beyond the digits of the type may have been rounded down.
+  constexpr auto kMore = 1 + std::numeric_limits<typename RealOf<T>::Type>::epsilon();
   if constexpr (kIsComplex<T>) {
-    return static_cast<int64_t>(answer.real());
+    return static_cast<int64_t>(answer.real() * kMore);
   } else {
-    return static_cast<int64_t>(answer);
+    return static_cast<int64_t>(answer * kMore);
   }
 }
 
@@ -253,12 +260,36 @@ constexpr int64_t kLeastColumns = 16;
 constexpr int64_t kLeastColumnsOfMany = 12;
 constexpr int64_t kMany = 16;
 
+// Whether the results of the call for `a` are those of the site.
+bool has_results(const LapackCall& call, const Shape& a, std::span<const Shape> results) {
+  const Dims batch(a.dims().begin(), a.dims().end() - 2);
+  const ElementType real = is_complex(call.type) ? complex_part(call.type) : call.type;
+  const int64_t least = std::min(call.rows, call.columns);
+  const auto is_array = [&](size_t i, ElementType type, const Dims& own) {
+    Dims dims = batch;
+    dims.insert(dims.end(), own.begin(), own.end());
+    return results[i] == Shape(type, dims);
+  };
+  if (call.function == LapackFunction::kEigenvalues) {
+    return is_array(0, call.type, {call.rows, call.rows}) && is_array(1, real, {call.rows});
+  }
+  const int64_t left = call.full_matrices ? call.rows : least;
+  const int64_t right = call.full_matrices ? call.columns : least;
+  return is_array(0, call.type, {call.rows, left}) && is_array(1, real, {least}) &&
+         is_array(2, call.type, {right, call.columns});
+}
+
 bool is_square(const Shape& shape) {
   const Dims& dims = shape.dims();
   return dims.size() >= 2 && dims.back() == dims[dims.size() - 2];
 }
 
 }  // namespace
+
+bool names_lapack() {
+  const std::string name = environment_or(kLapackVariable, "none");
+  return name != "none";
+}
 
 Status lapack_state() {
   const LapackLibrary& library = LapackLibrary::instance();
@@ -268,14 +299,16 @@ Status lapack_state() {
     return {};
   }
   return {ErrorCode::kUnavailable,
-          "there is no library with LAPACK's functions; TENON_LAPACK names its file"};
+          fmt::format("cpu: LAPACK's functions are missing: {} is {}", kLapackVariable,
+                      environment_or(kLapackVariable, "not set"))};
 }
 
 std::optional<LapackCall> lapack_call_of(const program::LibraryCall& call,
                                          std::span<const Shape> operands,
                                          std::span<const Shape> results) {
   const auto* const named = std::get_if<program::Composite>(&call);
-  if (named == nullptr || operands.size() != 1 || operands[0].dims().size() < 2) return {};
+  if (named == nullptr || !names_lapack() || operands.size() != 1 || operands[0].dims().size() < 2)
+    return {};
   LapackCall made;
   if (named->name == "Eigh") {
     if (results.size() != 2 || !is_square(operands[0])) return {};
@@ -301,7 +334,7 @@ std::optional<LapackCall> lapack_call_of(const program::LibraryCall& call,
       made.reads_lower = !text->starts_with("0");
     }
   }
-  if (!lapack_state().ok()) return {};
+  if (!has_results(made, a, results)) return {};
   const auto bytes_of = [](const Shape& shape) {
     return shape.element_count() * static_cast<int64_t>(storage_bytes(shape.element_type()));
   };

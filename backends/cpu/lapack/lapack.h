@@ -1,8 +1,8 @@
 // backends/cpu/lapack/: eigenvalues and singular values by a library with LAPACK's functions.
 //
-// The library is not linked: TENON_LAPACK names its file, or else OpenBLAS's or LAPACK's own is
-// opened, where one is installed, when the first program asks for it. Without one, programs keep
-// Tenon's own algorithms (hlo/decomposition/linalg).
+// The library is not linked: TENON_LAPACK names its file, which is opened when the first program
+// asks for it. Where the variable is not set, or "none", programs keep Tenon's own algorithms
+// (hlo/decomposition/linalg).
 //
 // Thread-safety: everything, from any thread.
 #pragma once
@@ -31,9 +31,12 @@ struct LapackCall {
   std::vector<int64_t> buffers;  ///< Bytes of a, and of the results in their order.
 };
 
-/// kUnavailable unless there is a library with all functions.
+inline constexpr const char* kLapackVariable = "TENON_LAPACK";
+/// Whether the environment names a library.
+bool names_lapack();
+/// kUnavailable unless that library has all functions.
 Status lapack_state();
-/// The call of a site for which a library is there and faster than Tenon's own algorithm.
+/// The call of a site for which a library is named and faster than Tenon's own algorithm.
 std::optional<LapackCall> lapack_call_of(const program::LibraryCall& call,
                                          std::span<const Shape> operands,
                                          std::span<const Shape> results);

@@ -10,7 +10,8 @@ VARIABLE = "TENON_LAPACK"
 def _of_torch() -> pathlib.Path | None:
     torch = sys.modules.get("torch")
     file = getattr(torch, "__file__", None)
-    return pathlib.Path(file).parent / "lib/libtorch_cpu.so" if file else None
+    has_lapack = file and getattr(getattr(torch, "_C", None), "has_lapack", False)
+    return pathlib.Path(file).parent / "lib/libtorch_cpu.so" if has_lapack else None
 
 
 def _of_numpy() -> pathlib.Path | None:

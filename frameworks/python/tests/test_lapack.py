@@ -90,6 +90,27 @@ def test_a_matrix_that_is_not_finite_has_nan_alone():
             assert np.isnan(np.asarray(found)[0]).all() and np.isfinite(np.asarray(found)[1]).all()
 
 
+def test_results_of_other_shapes_are_refused():
+    for results in ([tensor((2,), "f32"), tensor((1,), "f32")], [tensor((32, 32), "f32"), tensor((32,), "f64")]):
+        with pytest.raises(tenon.Error, match="custom_call @Eigh: results are"):
+            tenon.compile(program("Eigh", tensor((32, 32), "f32"), results), device="cpu")
+    with pytest.raises(tenon.Error, match="custom_call @tenon.svd: results are"):
+        tenon.compile(program("tenon.svd", tensor((32, 32), "f32"), [tensor((2,), "i32"), tensor((1,), "i8"), tensor((1,), "f64")]), device="cpu")
+
+
+def test_a_library_that_is_not_there_is_named():
+    script = f"""
+import tenon
+try:
+    tenon.compile({program("Eigh", tensor((20, 20), "f32"), [tensor((20, 20), "f32"), tensor((20,), "f32")])!r}, device="cpu")
+except tenon.Error as error:
+    assert "TENON_LAPACK is /nowhere.so" in str(error), error
+else:
+    raise SystemExit("no error")
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, env={**os.environ, "TENON_LAPACK": "/nowhere.so"})
+
+
 def test_without_a_library(tmp_path):
     """The setting decides; a program that was compiled where there is a library is compiled again where there is none."""
     types = [tensor((20, 20), "f32"), tensor((20,), "f32")]

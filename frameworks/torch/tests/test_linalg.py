@@ -103,6 +103,14 @@ def test_all_vectors_are_orthonormal():
     torch.testing.assert_close((u[:, :4] * s) @ vh, x)
 
 
+def test_matrices_of_little_rank():
+    for x in (torch.ones(21, 16), torch.tensor([[1.0, 2], [3, 4]]).repeat(7, 7), torch.randn(30, 2) @ torch.randn(2, 20)):
+        q, _ = torch.linalg.qr(x.to("tenon"))
+        torch.testing.assert_close((q.mT @ q).cpu(), torch.eye(q.shape[-1]), rtol=0, atol=1e-5)
+        torch.testing.assert_close(torch.linalg.svdvals(x.to("tenon")).cpu(), torch.linalg.svdvals(x), rtol=1e-5, atol=1e-5 * float(x.norm()))
+        assert torch.linalg.matrix_rank(x.to("tenon")).item() == torch.linalg.matrix_rank(x).item()
+
+
 def test_ranks_norms_and_inverses_by_singular_values():
     x = matrices((6, 3), torch.float64) @ matrices((3, 5), torch.float64)
     on_device = x.to("tenon")

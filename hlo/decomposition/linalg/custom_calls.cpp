@@ -204,9 +204,20 @@ Values expand_plain_lu(const Expansion& e) {
   return e.finish({lu_of(e.builder(), e.operand(0), false).matrix});
 }
 
+bool is_no_text(std::string_view text) { return text.empty(); }
+bool is_adjoint_or_none(std::string_view text) { return text.empty() || text == "adjoint"; }
+// "1,0,100,1e-6": two flags, and numbers that are not used.
+bool is_of_eigenvalues(std::string_view text) {
+  const auto is_flag = [](char each) { return each == '0' || each == '1'; };
+  return text.empty() || (text.size() > 3 && is_flag(text[0]) && text[1] == ',' &&
+                          is_flag(text[2]) && text[3] == ',');
+}
+
 struct Row {
   LinalgCall call;
   ResultRule results;
+  bool (*takes)(std::string_view configuration);
+  std::string_view configuration;  ///< Those that it takes, for errors.
   Values (*expand)(const Expansion& e);
 };
 
@@ -218,6 +229,8 @@ constexpr Row kRows[] = {
       "ascend; Jacobi's sweeps end when rounding is reached.",
       kExpander},
      eigen_results,
+     is_of_eigenvalues,
+     "\"lower,sorts,sweeps,tolerance\", the first two 0 or 1",
      expand_eigen},
     {{"LuDecomposition", "a [m, n]", "lu [m, n], pivots s32 [least], order s32 [m]",
       "LU factors in one matrix, the rows that rows were exchanged with, from 0 on, and the rows "
@@ -225,30 +238,42 @@ constexpr Row kRows[] = {
       "`a` that those of the product are.",
       kExpander},
      lu_results,
+     is_no_text,
+     "none",
      expand_lu},
     {{"ProductOfElementaryHouseholderReflectors", "a [m, n], taus [k]", "q [m, n]",
       "The first columns of the product of k reflections as Qr gives them.", kExpander},
      householder_results,
+     is_no_text,
+     "none",
      expand_householder},
     {{"Qr", "a [m, n]", "a [m, n], taus [least]",
       "R in the upper triangle, below it the vectors of Householder's reflections, and their "
       "factors, as LAPACK's geqrf.",
       kExpander},
      qr_results,
+     is_no_text,
+     "none",
      expand_qr},
     {{"tenon.apply_reflections", "a [m, n], taus [k], x [m, c]", "y [m, c]",
       "The product of k reflections times x; with the configuration \"adjoint\" its adjoint.",
       "Tenon"},
      multiply_results,
+     is_adjoint_or_none,
+     "\"adjoint\" or none",
      expand_multiply},
     {{"tenon.lu_without_exchanges", "a [m, n]", "lu [m, n]",
       "LU factors in one matrix; a pivot of 0 leaves its column as it is.", "Tenon"},
      plain_lu_results,
+     is_no_text,
+     "none",
      expand_plain_lu},
     {{"tenon.svd", "a [m, n]", "u [m, m or least], s [least], vh [n or least, n]",
       "Singular values in descending order, and their vectors, by Jacobi's method on R of Q R.",
       "Tenon"},
      singular_results,
+     is_no_text,
+     "none",
      expand_singular},
 };
 
@@ -314,21 +339,47 @@ Instruction* without_tuple(Instruction& call) {
   return placed;
 }
 
+namespace {
+
+// The results that the row of the call has for its operands.
+Result<ResultTypes> checked_results(const Row& row, const Instruction& op) {
+  TENON_TRY(check_static(op));
+  const auto refused = [&](const std::string& what) {
+    return invalid_argument("custom_call @{}: {}; expected {} -> {} of batched matrices of floats",
+                            row.call.name, what, row.call.operands, row.call.results)
+        .at(position_of(op.location()));
+  };
+  const ResultTypes stated = stated_results(op);
+  const std::optional<Frame> frame = frame_of(op);
+  const MaybeTypes results = frame ? row.results(op, *frame, stated) : MaybeTypes();
+  if (!results) return refused(fmt::format("operands are {}", types_to_string(operand_types(op))));
+  if (*results != stated) return refused(fmt::format("results are {}", types_to_string(stated)));
+  const Attribute* const configuration = op.attribute(AttrKey::backend_config);
+  const auto* const text = op.attr<std::string>(AttrKey::backend_config);
+  if (configuration != nullptr && (text == nullptr || !row.takes(*text))) {
+    return invalid_argument("custom_call @{}: the configuration is {}, expected {}", row.call.name,
+                            text == nullptr ? "no text" : fmt::format("\"{}\"", *text),
+                            row.configuration)
+        .at(position_of(op.location()));
+  }
+  return *results;
+}
+
+}  // namespace
+
+Status check_linalg_call(const Instruction& op) {
+  const Row* const row = row_of(op);
+  if (row == nullptr) return Status(internal_error("{} is no call of linear algebra", op.name()));
+  TENON_ASSIGN(const ResultTypes results, checked_results(*row, op));
+  static_cast<void>(results);
+  return {};
+}
+
 Values expand_linalg_call(Builder& b, const Instruction& op) {
   const Row* const row = row_of(op);
   if (row == nullptr) return internal_error("{} is no call of linear algebra", op.name());
-  TENON_TRY(check_static(op));
-  const ResultTypes stated = stated_results(op);
-  const std::optional<Frame> frame = frame_of(op);
-  const MaybeTypes results = frame ? row->results(op, *frame, stated) : MaybeTypes();
-  const auto refused = [&](const std::string& what) {
-    return invalid_argument("custom_call @{}: {}; expected {} -> {} of batched matrices of floats",
-                            row->call.name, what, row->call.operands, row->call.results)
-        .at(position_of(op.location()));
-  };
-  if (!results) return refused(fmt::format("operands are {}", types_to_string(operand_types(op))));
-  if (*results != stated) return refused(fmt::format("results are {}", types_to_string(stated)));
-  return row->expand(Expansion(b, op, *frame, *results));
+  TENON_ASSIGN(ResultTypes results, checked_results(*row, op));
+  return row->expand(Expansion(b, op, *frame_of(op), std::move(results)));
 }
 
 }  // namespace tenon::hlo::decomposition

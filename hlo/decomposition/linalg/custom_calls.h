@@ -22,11 +22,13 @@ std::vector<LinalgCall> linalg_calls();
 std::string linalg_documentation();
 /// Null unless `op` is a custom call of one of these names.
 const LinalgCall* linalg_call(const Instruction& op);
+/// OK if its types, shapes and configuration are as the row of its name says; else an error, at its
+/// place, that says what is expected.
+Status check_linalg_call(const Instruction& op);
 /// A call whose result is a tuple, as XLA's frontends have it, becomes one with the tuple's
 /// elements as results, and a tuple of them. Returns the call.
 Instruction* without_tuple(Instruction& call);
-/// Its results by other ops; an error that says what is expected if types, shapes or the
-/// configuration are others.
+/// Its results by other ops. Errors: those of check_linalg_call.
 Values expand_linalg_call(Builder& b, const Instruction& op);
 
 }  // namespace tenon::hlo::decomposition

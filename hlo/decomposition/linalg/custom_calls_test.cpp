@@ -371,6 +371,65 @@ TEST(LinalgCalls, ManyMatricesStandAlone) {
   }
 }
 
+// What is left of a column is rounding of rounding, down to the smallest numbers.
+TEST(LinalgCalls, FactorsOfMatricesOfRankOneAreOrthogonal) {
+  const Batch batch = {1, 24, 20, false};
+  const Literal ones = reals({1, 24, 20}, Reals(480, 1));
+  const auto qr = custom_call("Qr", {"1x24x20xf64", "1x20xf64"})({ones});
+  const auto q =
+      custom_call("ProductOfElementaryHouseholderReflectors", {"1x24x20xf64"})({qr[0], qr[1]});
+  const Matrix columns = matrix_of(q[0], 0);
+  expect_equal(adjoint(columns) * columns, unit(20));
+  expect_singular_values(batch, ones, true);
+}
+
+// Corners of the smallest numbers have a direction, too.
+TEST(LinalgCalls, EigenvaluesBesideTheSmallestNumbers) {
+  for (const size_t count : {1, 16}) {
+    Reals all;
+    for (size_t i = 0; i < count; ++i) {
+      all.insert(all.end(), {1, 0.5, 1e-310, 0.5, 1, 1e-310, 1e-310, 1e-310, 1});
+    }
+    const auto eigen =
+        custom_call("Eigh", {fmt::format("{}x3x3xf64", count), fmt::format("{}x3xf64", count)})(
+            {reals({static_cast<int64_t>(count), 3, 3}, all)});
+    for (size_t n = 0; n < count; ++n) {
+      const Complexes values = vector_of(eigen[1], n);
+      EXPECT_NEAR(values[0].real(), 0.5, 1e-14);
+      EXPECT_NEAR(values[1].real(), 1, 1e-14);
+      EXPECT_NEAR(values[2].real(), 1.5, 1e-14);
+    }
+  }
+}
+
+TEST(LinalgCalls, AMatrixThatIsNotFiniteDoesNotSpoilTheOthers) {
+  const Batch batch = {2, 6, 6, false};
+  Literal a = batch.numbers(21);
+  const auto clean = custom_call("tenon.svd", {"2x6x6xf64", "2x6xf64", "2x6x6xf64"})({a});
+  a.set_double(40, NAN);
+  const auto svd = custom_call("tenon.svd", {"2x6x6xf64", "2x6xf64", "2x6x6xf64"})({a});
+  for (size_t i = 0; i < 6; ++i) {
+    EXPECT_NEAR(vector_of(svd[1], 0)[i].real(), vector_of(clean[1], 0)[i].real(), 1e-13);
+    EXPECT_TRUE(std::isnan(vector_of(svd[1], 1)[i].real()));
+  }
+}
+
+TEST(LinalgCalls, OtherConfigurationsAreRefused) {
+  const Literal a = reals({2, 2}, {2, 1, 1, 2});
+  EXPECT_EQ(error_of(custom_call("Eigh", {"2x2xf64", "2xf64"}, "lower"), {a}),
+            "custom_call @Eigh: the configuration is \"lower\", expected "
+            "\"lower,sorts,sweeps,tolerance\", the first two 0 or 1");
+  EXPECT_EQ(error_of(custom_call("Qr", {"2x2xf64", "2xf64"}, "full"), {a}),
+            "custom_call @Qr: the configuration is \"full\", expected none");
+  const OpCall typed{
+      "stablehlo.custom_call",
+      "call_target_name = \"Eigh\", api_version = 4 : i32, backend_config = {lower = "
+      "false}",
+      {"2x2xf64", "2xf64"},
+      {}};
+  EXPECT_NE(error_of(typed, {a}).find("the configuration is no text"), std::string::npos);
+}
+
 TEST(LinalgCalls, MatricesWithoutElements) {
   const auto svd = custom_call(
       "tenon.svd", {"3x3xf32", "0xf32", "0x0xf32"})({reals({3, 0}, {}, ElementType::kF32)});

@@ -22,7 +22,8 @@ constexpr std::string_view kHead =
     "computed in f32. "
     "`least` is the smaller of m and n. Several results may be a tuple. Other shapes are an error "
     "that says "
-    "what is expected.\n\n"
+    "what is expected. A function of the host that is registered by one of these names is not "
+    "called.\n\n"
     "| custom call | operands | results | what it computes | name of |\n|---|---|---|---|---|\n";
 
 constexpr std::string_view kTail =

@@ -1,5 +1,6 @@
 #include "hlo/decomposition/linalg/eigenvalues.h"
 
+#include <cmath>
 #include <utility>
 
 #include "hlo/decomposition/linalg/householder.h"
@@ -28,6 +29,11 @@ struct MemoryOrder {
   I64s along(int64_t dimension) const {
     return is_batch_last() ? I64s{dimension, batch} : I64s{batch, dimension};
   }
+  /// The shape of a number for each of `size` rows, and the dimension of the batch in it.
+  Dims numbers(int64_t count, int64_t size) const {
+    return is_batch_last() ? Dims{size, count} : Dims{count, size};
+  }
+  I64s across() const { return {is_batch_last() ? 1 : 0}; }
   Value enter(Builder& b, Value x) const {
     return is_batch_last() ? b.transpose(x, from_batch_first) : x;
   }
@@ -117,7 +123,9 @@ Eigen eigen_of(Builder& b, Value x, bool lower, bool sorts) {
   const MemoryOrder order(count >= kMany);
   const Expr whole = hermitian(b, Expr(b, x), lower, shape);
   const Expr scale = scale_of(whole);
-  const Expr scaled = whole / as_type(spread(scale, shape, {0}), type);
+  const Expr divided = whole / as_type(spread(scale, shape, {0}), type);
+  const Expr known = is_finite(sum_over(squared_size(divided), {1, 2}));
+  const Expr scaled = select(spread(known, shape, {0}), divided, 0.0);
   const int64_t more = n.even() - n.size;
   const Value start = order.enter(b, zeros_behind(b, scaled.value(), more, more));
   const Dims dims = order.dims(count, n.even(), n.even());
@@ -161,7 +169,6 @@ Eigen eigen_of(Builder& b, Value x, bool lower, bool sorts) {
     values = rows_at(b, values, places_of);
     vectors = transposed(b, rows_at(b, transposed(b, vectors), places_of));
   }
-  const Expr known = is_finite(sum_over(squared_size(scaled), {1, 2}));
   vectors = select(spread(known, shape, {0}), Expr(b, vectors), kNan).value();
   return {vectors, select(spread(known, flat, {0}), Expr(b, values), kNan).value()};
 }
@@ -175,14 +182,16 @@ std::vector<Value> orthogonal_rows(Builder& b, Value r, ElementType type, const 
                                    const Padded& n, int64_t count) {
   const ElementType number = is_complex(type) ? complex_part(type) : type;
   const double epsilon = epsilon_of(number);
-  const double bound = epsilon * epsilon * static_cast<double>(n.size);
+  const double bound = epsilon * std::sqrt(static_cast<double>(n.size));
+  const Expr total = sum_over(squared_size(Expr(b, r)), {1, 2});
+  const Expr floor = total * (bound * bound);
   const Value start = order.enter(b, zeros_behind(b, r, n.even() - n.size, 0));
   const Dims square = order.dims(count, n.even(), n.even());
   const Dims half = order.dims(count, n.half, n.size),
              half_of_j = order.dims(count, n.half, n.even());
   const Expr is_on = places(b, square, order.row) == places(b, square, order.column);
   const Expr unit = select(is_on, Expr(b, b.splat(Shape(type, square), 1)), 0.0);
-  // s: sweeps, the greatest squared cosine between two rows of the last one, w, j.
+  // s: sweeps, the greatest cosine between two rows of the last one, w, j.
   std::vector<Value> state = b.while_loop(
       {b.i64_constant(0), b.scalar(number, 1), start, unit.value()},
       [&](Builder& inner, const std::vector<Value>& s) {
@@ -200,16 +209,17 @@ std::vector<Value> orthogonal_rows(Builder& b, Value r, ElementType type, const 
               const Expr alpha = sum_over(squared_size(p), {order.column});
               const Expr beta = sum_over(squared_size(q), {order.column});
               const Expr corner = sum_over(p * conjugate(q), {order.column});
-              const Rotation turn = rotation_of(alpha, beta, corner);
+              const Expr least =
+                  spread(Expr(round, floor.value()), order.numbers(count, n.half), order.across());
+              const RowPair pair = row_pair(alpha, beta, corner, least);
+              const Rotation& turn = pair.rotation;
               const Expr c = as_type(turn.c, type);
               const auto turned = [&](Value x, const Dims& dims) {
                 return rounds.rotated(x, spread(c, dims, order.along(order.row)),
                                       spread(turn.s, dims, order.along(order.row)), order.row);
               };
-              const Expr sizes = alpha * beta, is_zero = sizes == 0.0;
-              const Expr cosine =
-                  select(is_zero, 0.0, squared_size(corner) / select(is_zero, 1.0, sizes));
-              const Value greatest = round.reduce(OpCode::kMaximum, cosine.value(), now[1], {0, 1});
+              const Value greatest =
+                  round.reduce(OpCode::kMaximum, pair.cosine.value(), now[1], {0, 1});
               return {next(round, now[0]), greatest, turned(now[2], half),
                       turned(now[3], half_of_j)};
             });
@@ -239,7 +249,10 @@ SingularValues of_tall(Builder& b, Value a, bool full) {
   const Padded n(size);
   const MemoryOrder order(count >= kMany);
   const Expr scale = scale_of(Expr(b, a));
-  const Expr scaled = Expr(b, a) / as_type(spread(scale, shape, {0}), type);
+  const Expr divided = Expr(b, a) / as_type(spread(scale, shape, {0}), type);
+  const Expr known = is_finite(sum_over(squared_size(divided), {1, 2}));
+  // A matrix that is not finite must not keep the loop of the others.
+  const Expr scaled = select(spread(known, shape, {0}), divided, 0.0);
   const Reflections q = qr_of(b, scaled.value());
   const Dims square = {count, size, size}, flat = {count, size};
   const Expr upper(b, block(b, q.matrix, {0, size}, {0, size}));
@@ -264,7 +277,6 @@ SingularValues of_tall(Builder& b, Value a, bool full) {
     }
   }
   u = reflected(b, q, u, false);
-  const Expr known = is_finite(sum_over(squared_size(scaled), {1, 2}));
   const auto checked = [&](const Expr& x, const Dims& dims) {
     return select(spread(known, dims, {0}), x, kNan).value();
   };

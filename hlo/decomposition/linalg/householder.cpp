@@ -26,7 +26,7 @@ Sizes sizes_of(Value x) {
   return {dims[0], dims[1], dims[2]};
 }
 
-// The sum or greatest element of each row of [batch, size].
+// Each row of [batch, size], reduced from 0 on.
 Expr along_rows(const Expr& x, OpCode combiner) {
   Builder& b = x.builder();
   return {b, b.reduce(combiner, x.value(), b.scalar(x.type(), 0), {1})};
@@ -192,20 +192,20 @@ Expr greatest_part(const Expr& x) {
 
 ReflectionNumbers reflection_numbers(const Expr& alpha, const Expr& scale, const Expr& under) {
   const bool is_real = !is_complex(alpha.type());
-  const Expr top = alpha / as_type(scale, alpha.type());
-  const Expr norm = sqrt(under + squared_size(top)) * scale;
-  const Expr re = real_part(alpha);
+  // Everything but beta is computed from scaled numbers, since beta may have few digits.
+  const Expr top = alpha / as_type(scale, alpha.type()), re = real_part(top);
+  const Expr norm = sqrt(under + squared_size(top));
   Expr nothing = under == 0.0;
-  if (!is_real) nothing = nothing & (imag(alpha) == 0.0);
-  const Expr beta = select(nothing, re, select(re >= 0.0, -norm, norm));
-  const Expr divisor = select(nothing, 1.0, beta);
-  const Expr tau = select(nothing, 0.0, (beta - re) / divisor);
-  // below / (alpha - beta), of which the scaled quotient is in range.
-  const Expr over = re / scale - beta / scale;
+  if (!is_real) nothing = nothing & (imag(top) == 0.0);
+  const Expr scaled = select(re >= 0.0, -norm, norm);
+  const Expr beta = select(nothing, real_part(alpha), scaled * scale);
+  const Expr divisor = select(nothing, 1.0, scaled);
+  const Expr tau = select(nothing, 0.0, (scaled - re) / divisor);
+  const Expr over = re - scaled;  // (alpha - beta) / scale.
   if (is_real) return {tau, beta, 1.0 / select(nothing, 1.0, over)};
   const Expr side = imag(top), length = over * over + side * side;
   const Expr safe = select(nothing, 1.0, length);
-  return {complex(tau, select(nothing, 0.0, -imag(alpha) / divisor)), beta,
+  return {complex(tau, select(nothing, 0.0, -imag(top) / divisor)), beta,
           complex(over / safe, -side / safe)};
 }
 

@@ -14,10 +14,17 @@ Rotation rotation_of(const Expr& p, const Expr& q, const Expr& corner) {
   const Expr root = abs(ratio) + sqrt(ratio * ratio + 1.0);
   const Expr tangent = select(is_zero, 0.0, select(ratio >= 0.0, 1.0 / root, -1.0 / root));
   const Expr c = 1.0 / sqrt(tangent * tangent + 1.0);
-  const Expr s = tangent * c / divisor;
-  const Expr shift = tangent * size;
-  if (!is_complex(corner.type())) return {c, s * corner, shift};
-  return {c, complex(s * real(corner), s * imag(corner)), shift};
+  // The direction of the corner alone: tangent / divisor overflows for the smallest corners.
+  const Expr sine = tangent * c, shift = tangent * size;
+  if (!is_complex(corner.type())) return {c, sine * (corner / divisor), shift};
+  return {c, complex(sine * (real(corner) / divisor), sine * (imag(corner) / divisor)), shift};
+}
+
+RowPair row_pair(const Expr& alpha, const Expr& beta, const Expr& corner, const Expr& floor) {
+  const Expr counts = (alpha > floor) & (beta > floor);
+  const Expr used = select(counts, corner, 0.0);
+  const Expr lengths = sqrt(alpha) * sqrt(beta);
+  return {rotation_of(alpha, beta, used), abs(used) / select(counts, lengths, 1.0)};
 }
 
 double epsilon_of(ElementType type) {

@@ -21,6 +21,17 @@ inline constexpr int64_t kMostSweeps = 30;
 /// The distance of 1 from the next number of f32 or f64.
 double epsilon_of(ElementType type);
 
+/// Rows p and q that one-sided rotations make orthogonal: alpha and beta are their squared lengths,
+/// `corner` is their product.
+///
+/// A row whose squared length is not above `floor` is rounding of the others: no rotation touches
+/// it, since none would end, and it does not count.
+struct RowPair {
+  Rotation rotation;
+  Expr cosine;  ///< The magnitude of that of their angle.
+};
+RowPair row_pair(const Expr& alpha, const Expr& beta, const Expr& corner, const Expr& floor);
+
 /// Rounds of rotations of pairs (k, k + half) of rows along one dimension of arrays of rank 3.
 class Rounds {
  public:
@@ -40,11 +51,10 @@ class Rounds {
   int64_t half_;
 };
 
-/// The results of sorted keys: the positions of the elements of [batch, size] in ascending or
-/// descending order, NaN last.
+/// The positions of the elements of [batch, size] in ascending or descending order, NaN as what is
+/// greatest.
 Value sorted_places(Builder& b, Value keys, bool descends);
-/// The rows of [batch, rows, columns], or with `rank` 2 the elements of [batch, rows], at `places`
-/// [batch, rows].
+/// The rows of [batch, rows, columns], or the elements of [batch, rows], at `places` [batch, rows].
 Value rows_at(Builder& b, Value x, Value places);
 
 }  // namespace tenon::hlo::decomposition

@@ -1,6 +1,7 @@
 #include "hlo/decomposition/linalg/small_matrices.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "hlo/decomposition/linalg/jacobi.h"
@@ -97,12 +98,12 @@ Expr scale_of_elements(const Elements& x) {
   return select(largest == 0.0, 1.0, largest);
 }
 
-Expr known_matrix(const Elements& scaled) {
+Expr sum_of_squares(const Elements& x) {
   std::vector<Expr> squares;
-  for (int64_t i = 0; i < scaled.rows(); ++i) {
-    for (int64_t j = 0; j < scaled.columns(); ++j) squares.push_back(squared_size(scaled(i, j)));
+  for (int64_t i = 0; i < x.rows(); ++i) {
+    for (int64_t j = 0; j < x.columns(); ++j) squares.push_back(squared_size(x(i, j)));
   }
-  return sum_of(squares).apply(OpCode::kIsFinite);
+  return sum_of(squares);
 }
 
 struct Factored {
@@ -259,14 +260,14 @@ Eigen small_eigen(Builder& b, Value x, bool lower, bool sorts) {
     }
   }
   const Expr scale = scale_of_elements(a);
-  std::vector<Expr> squares;
   for (int64_t i = 0; i < size; ++i) {
-    for (int64_t j = 0; j < size; ++j) {
-      a(i, j) = a(i, j) / as_type(scale, type);
-      squares.push_back(squared_size(a(i, j)));
-    }
+    for (int64_t j = 0; j < size; ++j) a(i, j) = a(i, j) / as_type(scale, type);
   }
-  const Expr total = sum_of(squares), known = total.apply(OpCode::kIsFinite);
+  const Expr known = sum_of_squares(a).apply(OpCode::kIsFinite);
+  for (int64_t i = 0; i < size; ++i) {
+    for (int64_t j = 0; j < size; ++j) a(i, j) = select(known, a(i, j), 0.0);
+  }
+  const Expr total = sum_of_squares(a);
   const double epsilon = epsilon_of(total.type());
   const Expr bound = total * (epsilon * epsilon);
   const int64_t count = size * size;
@@ -308,9 +309,9 @@ Eigen small_eigen(Builder& b, Value x, bool lower, bool sorts) {
 
 namespace {
 
-// A sweep over the rows of w, and what it does to the rows of j. Returns the greatest squared
-// cosine between two rows.
-Expr sweep_of_rows(Elements& w, Elements& j) {
+// A sweep over the rows of w, and what it does to the rows of j. Returns the greatest cosine
+// between two rows.
+Expr sweep_of_rows(Elements& w, Elements& j, const Expr& floor) {
   const int64_t size = w.rows();
   const auto product = [&](int64_t p, int64_t q) {
     std::vector<Expr> terms;
@@ -326,12 +327,10 @@ Expr sweep_of_rows(Elements& w, Elements& j) {
   for (int64_t p = 0; p < size; ++p) {
     for (int64_t q = p + 1; q < size; ++q) {
       const Expr alpha = square(p), beta = square(q), corner = product(p, q);
-      const Rotation turn = rotation_of(alpha, beta, corner);
-      rotate_rows(w, p, q, turn);
-      rotate_rows(j, p, q, turn);
-      const Expr sizes = alpha * beta, is_zero = sizes == 0.0;
-      const Expr cosine = squared_size(corner) / select(is_zero, 1.0, sizes);
-      greatest = max(greatest, select(is_zero, 0.0, cosine));
+      const RowPair pair = row_pair(alpha, beta, corner, floor);
+      rotate_rows(w, p, q, pair.rotation);
+      rotate_rows(j, p, q, pair.rotation);
+      greatest = max(greatest, pair.cosine);
     }
   }
   return greatest;
@@ -362,7 +361,11 @@ SingularValues small_singular_values(Builder& b, Value x, bool full_matrices) {
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < size; ++j) a(i, j) = a(i, j) / as_type(scale, type);
   }
-  const Expr known = known_matrix(a);
+  const Expr known = sum_of_squares(a).apply(OpCode::kIsFinite);
+  // A matrix that is not finite must not keep the loop of the others.
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < size; ++j) a(i, j) = select(known, a(i, j), 0.0);
+  }
   const Factored q = qr_elements(a);
   Elements r(size, size, a(0, 0).constant(0));
   for (int64_t i = 0; i < size; ++i) {
@@ -371,7 +374,8 @@ SingularValues small_singular_values(Builder& b, Value x, bool full_matrices) {
   const int64_t count = size * size;
   // Rounding leaves as much in a product of rows.
   const double epsilon = epsilon_of(scale.type());
-  const double bound = 4 * epsilon * epsilon * static_cast<double>(size);
+  const double bound = 2 * epsilon * std::sqrt(static_cast<double>(size));
+  const Expr floor = sum_of_squares(r) * (bound * bound);
   std::vector<Value> start = {b.i64_constant(0), scale.constant(1).value()};
   r.append_to(start);
   unit_of(size, size, a(0, 0)).append_to(start);
@@ -383,7 +387,7 @@ SingularValues small_singular_values(Builder& b, Value x, bool full_matrices) {
       },
       [&](Builder& inner, const std::vector<Value>& s) -> std::vector<Value> {
         Elements w(inner, size, size, &s[2]), j(inner, size, size, &s[at(2 + count)]);
-        const Expr greatest = sweep_of_rows(w, j);
+        const Expr greatest = sweep_of_rows(w, j, Expr(inner, floor.value()));
         std::vector<Value> next_state = {next(inner, s[0]), greatest.value()};
         w.append_to(next_state);
         j.append_to(next_state);

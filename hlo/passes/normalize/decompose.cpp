@@ -64,7 +64,12 @@ class Decomposer {
   Status run(Computation& computation, Value* state) {
     Instruction* op = computation.first();
     while (op != nullptr) {
-      if (decomposition::linalg_call(*op) != nullptr) op = decomposition::without_tuple(*op);
+      if (decomposition::linalg_call(*op) != nullptr) {
+        TENON_TRY(decomposition::check_linalg_call(*op));
+        Instruction* const call = decomposition::without_tuple(*op);
+        changed_ |= call != op;
+        op = call;
+      }
       TENON_ASSIGN(const bool is_due, needs_decomposition(*op));
       if (is_due) {
         Instruction* before = op->previous();

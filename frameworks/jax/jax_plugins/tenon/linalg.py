@@ -127,25 +127,31 @@ def _spsolve(data, indices, indptr, b, **_):
     return jax.pure_callback(solve, jax.ShapeDtypeStruct(b.shape, b.dtype), data, indices, indptr, b)
 
 
-def _is_small(shape, parameters) -> bool:
-    return isinstance(shape[-1], int) and shape[-1] <= SMALL  # Else the size is symbolic.
+def _is_small(matrices, parameters) -> bool:
+    columns = matrices.shape[-1]
+    return isinstance(columns, int) and columns <= SMALL  # Else the size is symbolic.
 
 
-def _is_moderate(shape, parameters) -> bool:
-    return all(isinstance(each, int) for each in shape) and max(shape[-2:]) <= MODERATE
+def _is_known(matrices) -> bool:
+    """Of sizes that are not symbolic, and of a type that LAPACK has: JAX's rules refuse others."""
+    return all(isinstance(each, int) for each in matrices.shape) and matrices.dtype.name in ("float32", "float64", "complex64", "complex128")
 
 
-def _is_many(shape, parameters) -> bool:
-    if not all(isinstance(each, int) for each in shape) or getattr(parameters.get("algorithm"), "name", "JACOBI") not in ("DEFAULT", "JACOBI"):
+def _is_moderate(matrices, parameters) -> bool:
+    return _is_known(matrices) and max(matrices.shape[-2:]) <= MODERATE
+
+
+def _is_many(matrices, parameters) -> bool:
+    if not _is_known(matrices) or getattr(parameters.get("algorithm"), "name", "JACOBI") not in ("DEFAULT", "JACOBI"):
         return False  # Another algorithm is asked for.
-    return 0 < max(shape[-2:]) <= FEW and math.prod(shape[:-2]) >= MANY
+    return 0 < max(matrices.shape[-2:]) <= FEW and math.prod(matrices.shape[:-2]) >= MANY
 
 
 _SIZES = {"device if small": _is_small, "device if moderate": _is_moderate, "device if many": _is_many}
 
 
 def _by_size(fits, on_device, otherwise, ctx, *operands, **parameters):
-    rule = on_device if fits(ctx.avals_in[0].shape, parameters) else otherwise
+    rule = on_device if fits(ctx.avals_in[0], parameters) else otherwise
     return rule(ctx, *operands, **parameters)
 
 
