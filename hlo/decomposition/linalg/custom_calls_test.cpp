@@ -371,7 +371,7 @@ TEST(LinalgCalls, ManyMatricesStandAlone) {
   }
 }
 
-// What is left of a column is rounding of rounding, down to the smallest numbers.
+// The columns that are left are rounding of rounding, down to the smallest numbers.
 TEST(LinalgCalls, FactorsOfMatricesOfRankOneAreOrthogonal) {
   const Batch batch = {1, 24, 20, false};
   const Literal ones = reals({1, 24, 20}, Reals(480, 1));

@@ -15,19 +15,19 @@ constexpr int64_t kLeastComplex = 3;
 constexpr int64_t kGreatest = 8;
 
 // One matrix of vectors [batch].
-class Elements {
+class SmallMatrix {
  public:
-  Elements(int64_t rows, int64_t columns, const Expr& fill)
+  SmallMatrix(int64_t rows, int64_t columns, const Expr& fill)
       : rows_(rows), columns_(columns), elements_(at(rows * columns), fill) {}
   /// Those of matrices [batch, rows, columns].
-  Elements(Builder& b, Value x) : rows_(x.type().dims()[1]), columns_(x.type().dims()[2]) {
+  SmallMatrix(Builder& b, Value x) : rows_(x.type().dims()[1]), columns_(x.type().dims()[2]) {
     const ByElements all(b, x);
     for (int64_t i = 0; i < rows_; ++i) {
       for (int64_t j = 0; j < columns_; ++j) elements_.push_back(all.element(i, j));
     }
   }
   /// As a loop has them.
-  Elements(Builder& b, int64_t rows, int64_t columns, const Value* values)
+  SmallMatrix(Builder& b, int64_t rows, int64_t columns, const Value* values)
       : rows_(rows), columns_(columns) {
     for (int64_t i = 0; i < rows * columns; ++i) elements_.emplace_back(b, values[i]);
   }
@@ -54,14 +54,14 @@ class Elements {
   std::vector<Expr> elements_;
 };
 
-Elements unit_of(int64_t rows, int64_t columns, const Expr& like) {
-  Elements unit(rows, columns, like.constant(0));
+SmallMatrix unit_of(int64_t rows, int64_t columns, const Expr& like) {
+  SmallMatrix unit(rows, columns, like.constant(0));
   for (int64_t i = 0; i < std::min(rows, columns); ++i) unit(i, i) = like.constant(1);
   return unit;
 }
 
-Elements adjoint_elements(const Elements& x) {
-  Elements y(x.columns(), x.rows(), x(0, 0));
+SmallMatrix adjoint_elements(const SmallMatrix& x) {
+  SmallMatrix y(x.columns(), x.rows(), x(0, 0));
   for (int64_t i = 0; i < x.rows(); ++i) {
     for (int64_t j = 0; j < x.columns(); ++j) y(j, i) = conjugate(x(i, j));
   }
@@ -90,7 +90,7 @@ Expr sum_of(const std::vector<Expr>& terms) {
 }
 
 // 1 for a matrix of zeros, else its greatest part.
-Expr scale_of_elements(const Elements& x) {
+Expr scale_of_elements(const SmallMatrix& x) {
   Expr largest = greatest_part(x(0, 0));
   for (int64_t i = 0; i < x.rows(); ++i) {
     for (int64_t j = 0; j < x.columns(); ++j) largest = max(largest, greatest_part(x(i, j)));
@@ -98,7 +98,7 @@ Expr scale_of_elements(const Elements& x) {
   return select(largest == 0.0, 1.0, largest);
 }
 
-Expr sum_of_squares(const Elements& x) {
+Expr sum_of_squares(const SmallMatrix& x) {
   std::vector<Expr> squares;
   for (int64_t i = 0; i < x.rows(); ++i) {
     for (int64_t j = 0; j < x.columns(); ++j) squares.push_back(squared_size(x(i, j)));
@@ -107,11 +107,11 @@ Expr sum_of_squares(const Elements& x) {
 }
 
 struct Factored {
-  Elements matrix;
+  SmallMatrix matrix;
   std::vector<Expr> taus;
 };
 
-Factored qr_elements(Elements a) {
+Factored qr_elements(SmallMatrix a) {
   std::vector<Expr> taus;
   const ElementType type = a(0, 0).type();
   for (int64_t j = 0; j < std::min(a.rows(), a.columns()); ++j) {
@@ -145,7 +145,7 @@ Factored qr_elements(Elements a) {
   return {std::move(a), std::move(taus)};
 }
 
-Elements reflected_elements(const Factored& q, Elements x, bool adjoint) {
+SmallMatrix reflected_elements(const Factored& q, SmallMatrix x, bool adjoint) {
   const auto count = static_cast<int64_t>(q.taus.size());
   for (int64_t turn = 0; turn < count; ++turn) {
     const int64_t j = adjoint ? turn : count - 1 - turn;
@@ -164,7 +164,7 @@ Elements reflected_elements(const Factored& q, Elements x, bool adjoint) {
 }
 
 // Exchanges numbers, and rows of the matrices, until the numbers are in order.
-void sort_with_rows(std::vector<Expr>& numbers, std::vector<Elements*> matrices, bool descends) {
+void sort_with_rows(std::vector<Expr>& numbers, std::vector<SmallMatrix*> matrices, bool descends) {
   const auto size = static_cast<int64_t>(numbers.size());
   for (int64_t end = size - 1; end > 0; --end) {
     for (int64_t i = 0; i < end; ++i) {
@@ -176,7 +176,7 @@ void sort_with_rows(std::vector<Expr>& numbers, std::vector<Elements*> matrices,
         y = select(is_due, kept, y);
       };
       exchange(first, second);
-      for (Elements* const each : matrices) {
+      for (SmallMatrix* const each : matrices) {
         for (int64_t j = 0; j < each->columns(); ++j) exchange((*each)(i, j), (*each)(i + 1, j));
       }
     }
@@ -184,7 +184,7 @@ void sort_with_rows(std::vector<Expr>& numbers, std::vector<Elements*> matrices,
 }
 
 // Rows p and q of a matrix, rotated.
-void rotate_rows(Elements& x, int64_t p, int64_t q, const Rotation& turn) {
+void rotate_rows(SmallMatrix& x, int64_t p, int64_t q, const Rotation& turn) {
   const Expr c = as_type(turn.c, x(0, 0).type());
   for (int64_t j = 0; j < x.columns(); ++j) {
     const Expr first = x(p, j), second = x(q, j);
@@ -195,7 +195,7 @@ void rotate_rows(Elements& x, int64_t p, int64_t q, const Rotation& turn) {
 
 // A sweep over a Hermitian matrix, of which the diagonal and what is above it are used, and over
 // the adjoint of its vectors.
-void sweep_of_eigenvalues(Elements& a, Elements& adjoint) {
+void sweep_of_eigenvalues(SmallMatrix& a, SmallMatrix& adjoint) {
   const int64_t size = a.rows();
   const ElementType type = a(0, 0).type();
   const auto upper = [&](int64_t i, int64_t j) { return i < j ? a(i, j) : conjugate(a(j, i)); };
@@ -205,7 +205,7 @@ void sweep_of_eigenvalues(Elements& a, Elements& adjoint) {
       const Expr c = as_type(turn.c, type), shift = as_type(turn.shift, type);
       for (int64_t k = 0; k < size; ++k) {
         if (k == p || k == q) continue;
-        // Elements (p, k) and (q, k), which rows are rotated for.
+        // SmallMatrix (p, k) and (q, k), which rows are rotated for.
         const Expr first = upper(p, k), second = upper(q, k);
         const Expr above = c * first - turn.s * second;
         const Expr below = conjugate(turn.s) * first + c * second;
@@ -233,7 +233,7 @@ bool is_small(Value matrices) {
 Reflections small_qr(Builder& b, Value a) {
   if (!b.ok()) return {};
   const int64_t batch = a.type().dims()[0];
-  const Factored q = qr_elements(Elements(b, a));
+  const Factored q = qr_elements(SmallMatrix(b, a));
   return {q.matrix.joined(b, batch), joined_numbers(b, q.taus, batch)};
 }
 
@@ -241,17 +241,17 @@ Value small_reflected(Builder& b, const Reflections& q, Value x, bool adjoint) {
   if (!b.ok()) return {};
   const int64_t batch = x.type().dims()[0], count = q.taus.type().dims()[1];
   const Value taus = b.reshape(q.taus, {batch, 1, count});
-  Factored factored = {Elements(b, q.matrix), {}};
-  const Elements numbers(b, taus);
+  Factored factored = {SmallMatrix(b, q.matrix), {}};
+  const SmallMatrix numbers(b, taus);
   for (int64_t i = 0; i < count; ++i) factored.taus.push_back(numbers(0, i));
-  return reflected_elements(factored, Elements(b, x), adjoint).joined(b, batch);
+  return reflected_elements(factored, SmallMatrix(b, x), adjoint).joined(b, batch);
 }
 
 Eigen small_eigen(Builder& b, Value x, bool lower, bool sorts) {
   if (!b.ok()) return {};
   const int64_t batch = x.type().dims()[0], size = x.type().dims()[1];
   const ElementType type = x.type().element_type();
-  Elements a(b, x);
+  SmallMatrix a(b, x);
   for (int64_t i = 0; i < size; ++i) {
     a(i, i) = as_type(real_part(a(i, i)), type);
     for (int64_t j = i + 1; j < size; ++j) {
@@ -277,7 +277,7 @@ Eigen small_eigen(Builder& b, Value x, bool lower, bool sorts) {
   const std::vector<Value> state = b.while_loop(
       start,
       [&](Builder& inner, const std::vector<Value>& s) {
-        const Elements now(inner, size, size, &s[1]);
+        const SmallMatrix now(inner, size, size, &s[1]);
         Expr off = Expr(inner, bound.value()).constant(0);
         for (int64_t i = 0; i < size; ++i) {
           for (int64_t j = i + 1; j < size; ++j) off = off + squared_size(now(i, j));
@@ -286,7 +286,7 @@ Eigen small_eigen(Builder& b, Value x, bool lower, bool sorts) {
         return inner.make(OpCode::kAnd, {any, is_before(inner, s[0], kMostSweeps)});
       },
       [&](Builder& inner, const std::vector<Value>& s) -> std::vector<Value> {
-        Elements now(inner, size, size, &s[1]), vectors(inner, size, size, &s[at(1 + count)]);
+        SmallMatrix now(inner, size, size, &s[1]), vectors(inner, size, size, &s[at(1 + count)]);
         sweep_of_eigenvalues(now, vectors);
         std::vector<Value> next_state = {next(inner, s[0])};
         now.append_to(next_state);
@@ -294,13 +294,13 @@ Eigen small_eigen(Builder& b, Value x, bool lower, bool sorts) {
         return next_state;
       });
   if (!b.ok()) return {};
-  const Elements diagonal(b, size, size, &state[1]);
-  Elements vectors(b, size, size, &state[at(1 + count)]);
+  const SmallMatrix diagonal(b, size, size, &state[1]);
+  SmallMatrix vectors(b, size, size, &state[at(1 + count)]);
   std::vector<Expr> values;
   for (int64_t i = 0; i < size; ++i) values.push_back(real_part(diagonal(i, i)) * scale);
   if (sorts) sort_with_rows(values, {&vectors}, false);
   for (Expr& each : values) each = select(known, each, kNan);
-  Elements columns = adjoint_elements(vectors);
+  SmallMatrix columns = adjoint_elements(vectors);
   for (int64_t i = 0; i < size; ++i) {
     for (int64_t j = 0; j < size; ++j) columns(i, j) = select(known, columns(i, j), kNan);
   }
@@ -311,7 +311,7 @@ namespace {
 
 // A sweep over the rows of w, and what it does to the rows of j. Returns the greatest cosine
 // between two rows.
-Expr sweep_of_rows(Elements& w, Elements& j, const Expr& floor) {
+Expr sweep_of_rows(SmallMatrix& w, SmallMatrix& j, const Expr& floor) {
   const int64_t size = w.rows();
   const auto product = [&](int64_t p, int64_t q) {
     std::vector<Expr> terms;
@@ -337,10 +337,10 @@ Expr sweep_of_rows(Elements& w, Elements& j, const Expr& floor) {
 }
 
 // Rows that are orthonormal to rounding, also where w's are zero (eigenvalues.cpp).
-Elements orthonormal_elements(const Elements& w) {
+SmallMatrix orthonormal_elements(const SmallMatrix& w) {
   const int64_t size = w.rows();
   const Factored q = qr_elements(adjoint_elements(w));
-  Elements columns = reflected_elements(q, unit_of(size, size, w(0, 0)), false);
+  SmallMatrix columns = reflected_elements(q, unit_of(size, size, w(0, 0)), false);
   for (int64_t j = 0; j < size; ++j) {
     const Expr diagonal = q.matrix(j, j), length = abs(diagonal), is_zero = length == 0.0;
     const Expr safe = as_type(select(is_zero, 1.0, length), diagonal.type());
@@ -355,7 +355,7 @@ Elements orthonormal_elements(const Elements& w) {
 SingularValues small_singular_values(Builder& b, Value x, bool full_matrices) {
   if (!b.ok()) return {};
   const int64_t batch = x.type().dims()[0], rows = x.type().dims()[1], size = x.type().dims()[2];
-  Elements a(b, x);
+  SmallMatrix a(b, x);
   const ElementType type = a(0, 0).type();
   const Expr scale = scale_of_elements(a);
   for (int64_t i = 0; i < rows; ++i) {
@@ -367,7 +367,7 @@ SingularValues small_singular_values(Builder& b, Value x, bool full_matrices) {
     for (int64_t j = 0; j < size; ++j) a(i, j) = select(known, a(i, j), 0.0);
   }
   const Factored q = qr_elements(a);
-  Elements r(size, size, a(0, 0).constant(0));
+  SmallMatrix r(size, size, a(0, 0).constant(0));
   for (int64_t i = 0; i < size; ++i) {
     for (int64_t j = i; j < size; ++j) r(i, j) = q.matrix(i, j);
   }
@@ -386,7 +386,7 @@ SingularValues small_singular_values(Builder& b, Value x, bool full_matrices) {
         return inner.make(OpCode::kAnd, {any, is_before(inner, s[0], kMostSweeps)});
       },
       [&](Builder& inner, const std::vector<Value>& s) -> std::vector<Value> {
-        Elements w(inner, size, size, &s[2]), j(inner, size, size, &s[at(2 + count)]);
+        SmallMatrix w(inner, size, size, &s[2]), j(inner, size, size, &s[at(2 + count)]);
         const Expr greatest = sweep_of_rows(w, j, Expr(inner, floor.value()));
         std::vector<Value> next_state = {next(inner, s[0]), greatest.value()};
         w.append_to(next_state);
@@ -394,7 +394,7 @@ SingularValues small_singular_values(Builder& b, Value x, bool full_matrices) {
         return next_state;
       });
   if (!b.ok()) return {};
-  Elements w(b, size, size, &state[2]), j(b, size, size, &state[at(2 + count)]);
+  SmallMatrix w(b, size, size, &state[2]), j(b, size, size, &state[at(2 + count)]);
   std::vector<Expr> values;
   for (int64_t i = 0; i < size; ++i) {
     std::vector<Expr> squares;
@@ -403,14 +403,14 @@ SingularValues small_singular_values(Builder& b, Value x, bool full_matrices) {
   }
   sort_with_rows(values, {&w, &j}, true);
   const int64_t left = full_matrices ? rows : size;
-  Elements u(rows, left, a(0, 0).constant(0));
+  SmallMatrix u(rows, left, a(0, 0).constant(0));
   for (int64_t i = 0; i < size; ++i) {
     for (int64_t k = 0; k < size; ++k) u(i, k) = conjugate(j(k, i));
   }
   for (int64_t i = size; i < left; ++i) u(i, i) = a(0, 0).constant(1);
   u = reflected_elements(q, std::move(u), false);
   w = orthonormal_elements(w);
-  const auto checked = [&](Elements& of) {
+  const auto checked = [&](SmallMatrix& of) {
     for (int64_t i = 0; i < of.rows(); ++i) {
       for (int64_t k = 0; k < of.columns(); ++k) of(i, k) = select(known, of(i, k), kNan);
     }
