@@ -130,7 +130,8 @@ def test_many_small_matrices(size, dtype):
     x, h = matrix(17, size, size, dtype=dtype), hermitian(size, dtype, batch=(17,))
     right = matrix(17, size, 2, dtype=dtype, seed=1)
     for function, argument in ((jnp.linalg.eigh, h), (jnp.linalg.svd, x), (jnp.linalg.qr, x), (jnp.linalg.inv, x)):
-        assert steps_of(function, argument)[1] == 0, function
+        by_lapack = function is jnp.linalg.inv and size > 5 and is_seen()
+        assert (steps_of(function, argument)[1] > 0) == by_lapack, function
     w, v = jax.jit(jnp.linalg.eigh)(h)
     close(w, np.linalg.eigvalsh(h))
     close(h @ np.asarray(v), np.asarray(v) * np.asarray(w)[:, None, :], 1e-4)

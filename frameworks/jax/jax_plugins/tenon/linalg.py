@@ -14,8 +14,9 @@ from . import ffi, frames
 
 # From how many columns on LAPACK is faster (bench/peers/compare --only linalg): 64 for Cholesky factors, 256 for QR.
 SMALL, MODERATE = 48, 128
-# Matrices of up to FEW rows and columns, of which there are MANY at least, are computed side by side on any device.
-FEW, MANY = 8, 16
+# Matrices of up to FEW rows and columns, of which there are MANY at least, are computed side by side on any device; LU factors, whose
+# rows are exchanged, up to FEWER.
+FEW, FEWER, MANY = 8, 5, 16
 LARGE = 256  # Columns up to which Jacobi's method is used alone, as JAX's own algorithms do in the end.
 MISSING = "LAPACK is missing: jaxlib takes that of SciPy"
 
@@ -23,7 +24,7 @@ MISSING = "LAPACK is missing: jaxlib takes that of SciPy"
 # "host" LAPACK on copies; "device if small", "device if moderate" and "device if many" apply the rule of devices on any
 # memory to matrices of few columns, of not so few rows and columns, and to many small ones.
 _PRIMITIVES = {
-    "cholesky_p": "device if small", "eigh_p": "device if many", "svd_p": "device if many", "lu_p": "device if many", "ormqr_p": "device",
+    "cholesky_p": "device if small", "eigh_p": "device if many", "svd_p": "device if many", "lu_p": "device if many and tiny", "ormqr_p": "device",
     "geqrf_p": "device if moderate", "householder_product_p": "device if moderate", "tridiagonal_solve_p": "device",
     "eig_p": "host", "schur_p": "host", "hessenberg_p": "host", "tridiagonal_p": "host", "geqp3_p": "host",
 }
@@ -147,7 +148,12 @@ def _is_many(matrices, parameters) -> bool:
     return 0 < max(matrices.shape[-2:]) <= FEW and math.prod(matrices.shape[:-2]) >= MANY
 
 
-_SIZES = {"device if small": _is_small, "device if moderate": _is_moderate, "device if many": _is_many}
+def _is_many_and_tiny(matrices, parameters) -> bool:
+    return _is_many(matrices, parameters) and max(matrices.shape[-2:]) <= FEWER
+
+
+_SIZES = {"device if small": _is_small, "device if moderate": _is_moderate, "device if many": _is_many,
+          "device if many and tiny": _is_many_and_tiny}
 
 
 def _by_size(fits, on_device, otherwise, ctx, *operands, **parameters):
