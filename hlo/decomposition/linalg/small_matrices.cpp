@@ -106,6 +106,20 @@ Expr sum_of_squares(const SmallMatrix& x) {
   return sum_of(squares);
 }
 
+// Divides a matrix by its scale. One that is not finite, which must not keep the loop of the
+// others, becomes zero; returns where matrices are finite.
+Expr divide_finite(SmallMatrix& a, const Expr& scale) {
+  const auto change = [&](const auto& changed) {
+    for (int64_t i = 0; i < a.rows(); ++i) {
+      for (int64_t j = 0; j < a.columns(); ++j) a(i, j) = changed(a(i, j));
+    }
+  };
+  change([&](const Expr& x) { return x / as_type(scale, x.type()); });
+  const Expr known = sum_of_squares(a).apply(OpCode::kIsFinite);
+  change([&](const Expr& x) { return select(known, x, 0.0); });
+  return known;
+}
+
 struct Factored {
   SmallMatrix matrix;
   std::vector<Expr> taus;
@@ -260,13 +274,7 @@ Eigen small_eigen(Builder& b, Value x, bool lower, bool sorts) {
     }
   }
   const Expr scale = scale_of_elements(a);
-  for (int64_t i = 0; i < size; ++i) {
-    for (int64_t j = 0; j < size; ++j) a(i, j) = a(i, j) / as_type(scale, type);
-  }
-  const Expr known = sum_of_squares(a).apply(OpCode::kIsFinite);
-  for (int64_t i = 0; i < size; ++i) {
-    for (int64_t j = 0; j < size; ++j) a(i, j) = select(known, a(i, j), 0.0);
-  }
+  const Expr known = divide_finite(a, scale);
   const Expr total = sum_of_squares(a);
   const double epsilon = epsilon_of(total.type());
   const Expr bound = total * (epsilon * epsilon);
@@ -356,16 +364,8 @@ SingularValues small_singular_values(Builder& b, Value x, bool full_matrices) {
   if (!b.ok()) return {};
   const int64_t batch = x.type().dims()[0], rows = x.type().dims()[1], size = x.type().dims()[2];
   SmallMatrix a(b, x);
-  const ElementType type = a(0, 0).type();
   const Expr scale = scale_of_elements(a);
-  for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t j = 0; j < size; ++j) a(i, j) = a(i, j) / as_type(scale, type);
-  }
-  const Expr known = sum_of_squares(a).apply(OpCode::kIsFinite);
-  // A matrix that is not finite must not keep the loop of the others.
-  for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t j = 0; j < size; ++j) a(i, j) = select(known, a(i, j), 0.0);
-  }
+  const Expr known = divide_finite(a, scale);
   const Factored q = qr_elements(a);
   SmallMatrix r(size, size, a(0, 0).constant(0));
   for (int64_t i = 0; i < size; ++i) {
