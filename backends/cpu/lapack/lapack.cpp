@@ -255,7 +255,7 @@ void run_of_type(const LapackLibrary& library, const LapackCall& call, std::byte
 }
 
 // Columns from which the library is faster than Tenon's own algorithms, which compute many
-// matrices side by side (docs/performance.md, "Eigenvalues and singular values").
+// matrices side by side (docs/cpu.md, "Eigenvalues and singular values").
 constexpr int64_t kLeastColumns = 16;
 constexpr int64_t kLeastColumnsOfMany = 12;
 constexpr int64_t kMany = 16;

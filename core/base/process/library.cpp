@@ -13,7 +13,9 @@ NamedLibrary::NamedLibrary(const char* variable, std::vector<std::string> names)
     if (handle_ == nullptr) handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   }
   if (handle_ == nullptr) {
-    fault_ = fmt::format("{}; {} may name another file", dlerror(), variable);
+    // Where nothing was opened, an error would be that of somebody else, or none.
+    fault_ = fmt::format("{}; {} may name another file", names.empty() ? "no library" : dlerror(),
+                         variable);
   }
 }
 

@@ -43,6 +43,10 @@ TEST(NamedLibrary, SaysWhatIsMissing) {
   EXPECT_EQ(Lacking().state().message(), "there is no function tenon_no_such_function");
 }
 
+TEST(NamedLibrary, WithoutANameSaysWhichVariableGivesOne) {
+  EXPECT_EQ(CLibrary({}).state().message(), "no library; TENON_LIBRARY_TEST may name another file");
+}
+
 TEST(NamedLibrary, AVariableNamesAnotherFile) {
   setenv(kLibraryVariable, "libtenon_other.so", /*overwrite=*/1);
   const Status none = CLibrary({"libc.so.6"}).state();
