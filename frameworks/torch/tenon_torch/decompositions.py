@@ -7,7 +7,7 @@ import math
 import torch
 from torch._decomp import core_aten_decompositions, global_decomposition_table
 
-from . import ops, recurrent, solving  # noqa: F401 (`ops` fills the table)
+from . import histograms, incomplete_gamma, ops, polynomials, pools, recurrent, solving, special  # noqa: F401 (`ops` fills the table)
 from .ops.windows import select_and_scatter
 from .samplers import grid_sampler, grid_sampler_backward
 from .table import TABLE, aten, lowers, overloads
@@ -167,8 +167,12 @@ def _bags(indices, offsets):
 
 
 def _embedding_bag_backward(gradient, indices, offsets, bag, sizes, places, rows, scale_grad_by_freq, mode, sparse, weights, padding_idx=-1):
-    if sparse or mode == 2:
+    if sparse:
         return NotImplemented
+    if mode == 2:  # To the row of each element of a maximum; an empty bag's go nowhere.
+        full = (sizes[:gradient.shape[0]] > 0).unsqueeze(-1)
+        columns = torch.arange(gradient.shape[1], device=gradient.device).expand(gradient.shape)
+        return aten.index_put(gradient.new_zeros(rows, gradient.shape[1]), [places, columns], torch.where(full, gradient, 0), True)
     bag = _bags(indices, offsets[:gradient.shape[0]])
     each, kept = gradient[bag], indices != padding_idx
     if mode == 1:
@@ -253,9 +257,54 @@ def _addbmm(x, a, b, *, beta=1, alpha=1):
     return (product if beta == 0 else product + start * beta).to(x.dtype)
 
 
+# --- bilinear layers
+
+
+def _trilinear(x, y, z, expand_x, expand_y, expand_z, summed, unroll_dim=1):
+    """The sum of the products over dimensions of what is expanded: two contractions."""
+    rank = x.dim() + len(expand_x)
+    letters = "abcdefghijklmnopqrstuvwxyz"[:rank]
+    own = ["".join(each for i, each in enumerate(letters) if i not in expand) for expand in (expand_x, expand_y, expand_z)]
+    result = "".join(each for i, each in enumerate(letters) if i not in summed)
+    # The first sums over what the third does not have.
+    between = "".join(each for each in letters if each in own[0] + own[1] and (each in result or each in own[2]))
+    return torch.einsum(f"{between},{own[2]}->{result}", torch.einsum(f"{own[0]},{own[1]}->{between}", x, y), z)
+
+
+# --- draws
+
+
+def _multinomial(chances, count, replacement=False, *, generator=None):
+    """Places with the chances' shares. Without replacement: those of the greatest quotients by exponential numbers."""
+    chances, = _widened(chances)
+    if not replacement or count == 1:
+        quotients = chances / aten.exponential(chances)
+        return quotients.argmax(-1, True) if count == 1 else quotients.topk(count, -1).indices
+    sums = chances.cumsum(-1)
+    drawn = torch.rand((*chances.shape[:-1], count), dtype=chances.dtype, device=chances.device) * sums[..., -1:]
+    return torch.searchsorted(sums, drawn, right=True).clamp(max=chances.shape[-1] - 1)
+
+
+def _rrelu(x, noise, lower=0.125, upper=1 / 3, training=False, generator=None):
+    """Negative elements times a random slope, which the noise keeps; times the mean slope outside of training."""
+    if not training:
+        return torch.where(x < 0, x * ((lower + upper) / 2), x), noise
+    slope = torch.where(x <= 0, torch.rand_like(x) * (upper - lower) + lower, 1)
+    return x * slope, slope
+
+
 _OURS = {
     **solving.DECOMPOSITIONS,
+    **special.DECOMPOSITIONS,
+    **histograms.DECOMPOSITIONS,
+    **pools.DECOMPOSITIONS,
+    **incomplete_gamma.DECOMPOSITIONS,
+    **polynomials.DECOMPOSITIONS,
     aten.addbmm.default: _addbmm,
+    aten._trilinear.default: _trilinear,
+    aten.multinomial.default: _multinomial,
+    aten.rrelu_with_noise_functional.default: _rrelu,
+    aten.cholesky.default: lambda x, upper=False: aten.linalg_cholesky_ex(x, upper=upper)[0],
     aten.linspace.default: _linspace,
     aten._thnn_fused_lstm_cell.default: _lstm_cell,
     aten._thnn_fused_lstm_cell_backward_impl.default: _lstm_cell_backward,

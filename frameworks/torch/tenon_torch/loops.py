@@ -1,4 +1,5 @@
-"""A loop over sequences as one op: `torch.ops.tenon_torch.loop`, which programs have as one `stablehlo.while`, whatever the length.
+"""Loops as ops, which programs have as one `stablehlo.while` each, whatever the number of turns: `torch.ops.tenon_torch.loop` over sequences, and
+`torch.ops.tenon_torch.until`, which ends when no element goes on.
 
 A step is a function of PyTorch, entered under a name by `step`. It gets the elements of the sequences at one time, the state, and constants,
 and returns the new state and outputs, which the loop stacks. The op has no gradient of its own: who uses it says what that is
@@ -18,6 +19,7 @@ STEPS: dict[str, Step] = {}
 
 _library = torch.library.Library("tenon_torch", "FRAGMENT")
 _library.define("loop(str step, Tensor[] sequences, Tensor[] state, Tensor[] constants, bool reverse) -> Tensor[]")
+_library.define("until(str step, Tensor[] state, Tensor[] constants) -> Tensor[]")
 
 
 def step(function: Step) -> str:
@@ -33,6 +35,12 @@ def loop(name: str, sequences, state, constants=(), reverse: bool = False) -> tu
     comes first."""
     found = torch.ops.tenon_torch.loop(name, list(sequences), list(state), list(constants), reverse)
     return found[:len(state)], found[len(state):]
+
+
+def until(name: str, state, constants=()) -> list[Tensor]:
+    """The state behind the last step: the first of it is of bool, and says which elements go on. A step without sequences and outputs gives
+    the next state, and leaves alone what does not go on."""
+    return torch.ops.tenon_torch.until(name, list(state), list(constants))
 
 
 def _run(name, sequences, state, constants, reverse):
@@ -51,8 +59,17 @@ def _shapes(name, sequences, state, constants, reverse):
     return [each.new_empty(each.shape) for each in found] + [each.new_empty((length, *each.shape)) for each in outputs]
 
 
+def _run_until(name, state, constants):
+    state = [each.clone() for each in state]
+    while state[0].any():
+        state, _ = STEPS[name]([], state, constants)
+    return state
+
+
 _library.impl("loop", _run, "CompositeExplicitAutograd")
 _library.impl("loop", _shapes, "Meta")
+_library.impl("until", _run_until, "CompositeExplicitAutograd")
+_library.impl("until", lambda name, state, constants: [each.new_empty(each.shape) for each in state], "Meta")
 
 
 def _traced(name: str, *groups: Sequence[Value]) -> torch.fx.GraphModule:
@@ -94,3 +111,15 @@ def _lower_loop(b: Builder, name: str, sequences, state, constants, reverse):
         return found[:len(state)] + new
 
     return tuple(b.repeat(length, [*state, *stacks], body))
+
+
+@lowers(torch.ops.tenon_torch.until.default)
+def _lower_until(b: Builder, name: str, state, constants):
+    from .lowering import inlined
+
+    module = _traced(name, [], state, constants)
+
+    def goes_on(now: list[Value]) -> Value:
+        return b.reduce(now[0], range(now[0].rank), "or", False)
+
+    return tuple(b.loop(state, goes_on, lambda now: inlined(b, module, [*now, *constants])))

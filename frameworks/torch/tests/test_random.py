@@ -88,10 +88,10 @@ def test_layers_that_are_computed_again(share, compiled):
     assert not tenon_torch.counters.fallbacks and tenon_torch.counters.calls > 9
 
 
-PARTLY = {  # With rrelu or poisson, which have no lowering: side by side, and one after the other.
-    "beside": lambda x: F.dropout(x, 0.5) * F.rrelu(x, training=True),
+PARTLY = {  # With poisson, which has no lowering: side by side, and one after the other.
+    "beside": lambda x: F.dropout(x, 0.5) * (1 + torch.poisson(x.detach().abs() * 50 + 9)),
     "before": lambda x: F.dropout(torch.poisson(x.abs() * 50 + 9), 0.5) * x,
-    "behind": lambda x: F.rrelu(F.dropout(x, 0.5), training=True),
+    "behind": lambda x: (1 + torch.poisson(F.dropout(x.detach().abs(), 0.5) * 50)) * F.dropout(x, 0.5),
 }
 
 
@@ -103,6 +103,50 @@ def test_layers_of_which_pytorch_draws_a_part(layer):
     gradient, = torch.autograd.grad(found.sum(), x)
     assert torch.equal(gradient != 0, found != 0) and 0 < (found != 0).sum() < found.numel()
     assert tenon_torch.counters.fallbacks
+
+
+@pytest.mark.parametrize("count, replacement", [(1, False), (1, True), (2, False), (3000, True)])
+def test_multinomial(count, replacement, compiled):
+    """The shares of the chances, which need not add up to 1; nothing of no chance; twice the same only with replacement."""
+    chances = torch.tensor([[0.2, 0.4, 0.0, 1.4], [0.25, 0.25, 0.25, 0.25]])
+    draw = compiled(lambda x: torch.multinomial(x, count, replacement))
+    rows = [draw(chances) for _ in range(3000 // count)]
+    assert rows[0].shape == (2, count) and rows[0].dtype == torch.int64
+    if count == 2:
+        assert all((each[:, 0] != each[:, 1]).all() for each in rows)
+    first = torch.cat([each[:, :1] if count == 2 else each for each in rows], 1)
+    for row, wanted in zip(first, chances / chances.sum(1, True)):
+        shares = torch.bincount(row, minlength=4) / row.numel()
+        assert (shares - wanted).abs().max() < 0.05 and (shares[wanted == 0] == 0).all()
+    assert not tenon_torch.counters.fallbacks
+
+
+def test_rrelu(compiled):
+    """Random slopes of negative elements, which the gradient has too; the mean slope outside of training."""
+    x = torch.randn(2000, requires_grad=True)
+    y = compiled(lambda x: F.rrelu(x, 0.1, 0.3, training=True))(x)
+    y.sum().backward()
+    slope = (y / x).detach()
+    assert (slope[x >= 0] == 1).all() and 0.0999 < slope[x < 0].min() < 0.11 and 0.29 < slope[x < 0].max() < 0.3001
+    torch.testing.assert_close(x.grad, slope)
+    torch.testing.assert_close(compiled(lambda x: F.rrelu(x, 0.1, 0.3))(x), F.rrelu(x, 0.1, 0.3))
+
+
+@pytest.mark.parametrize("size, window, out", [((12, 13), (2, 3), (5, 4)), ((9, 8), (3, 3), (1, 6)), ((8, 9, 10), (2, 3, 2), (3, 4, 5))])
+@pytest.mark.parametrize("batch", [(), (3,)])
+def test_fractional_pools(size, window, out, batch, compiled):
+    """Values, places and gradients of eager mode, by the same samples."""
+    pool = F.fractional_max_pool2d if len(size) == 2 else F.fractional_max_pool3d
+    x, samples = torch.randn(*batch, 4, *size, requires_grad=True), torch.rand(batch[0] if batch else 1, 4, len(size))
+
+    def function(x):
+        return pool(x, window, output_size=out, _random_samples=samples, return_indices=True)
+
+    found, expected = compiled(function)(x), function(x)
+    assert torch.equal(found[0], expected[0]) and torch.equal(found[1], expected[1])
+    gradients = [torch.autograd.grad(each[0].square().sum(), x)[0] for each in (found, expected)]
+    torch.testing.assert_close(*gradients)
+    assert pool(x, window, output_size=out).shape == compiled(lambda x: pool(x, window, output_size=out))(x).shape
 
 
 def test_numbers_of_eager_mode():

@@ -306,16 +306,28 @@ def embedding_bag(b: Builder, weight: Value, indices: Value, offsets: Value, sca
     if mode == 2:
         empty = b.broadcast_in_dim(b.compare(sizes, b.like(sizes, 0), "EQ"), shape, [0])
         total = b.select(empty, b.full(shape, 0, total.dtype), total)
-    return (total, *_bag_places(b, bag, sizes, mode))
+    places = _places_of_maxima(b, rows, total, target, indices) if mode == 2 else None
+    return (total, *_bag_results(b, bag, sizes, places))
 
 
-def _bag_places(b: Builder, bag: Value, sizes: Value, mode: int):
-    """The further results: of use to the gradients of sums and means alone."""
-    outs = b.out[1:]
-    if mode == 2 and outs[2].shape and prod(outs[2].shape):
-        raise Unsupported("the places of the maxima of bags")
+def _places_of_maxima(b: Builder, rows: Value, maxima: Value, target: Value, indices: Value) -> Value:
+    """The row of the weights that each element of a bag's maximum comes from: the first of equal ones. 0 for empty bags."""
+    (bags, width), count = maxima.shape, indices.count
+    own = b.gather(maxima, b.op("clamp", b.like(target, 0), target, b.like(target, bags - 1)), offset_dims=[1], collapsed=[0], start_index_map=[0],
+                   slice_sizes=[1, width], shape=rows.shape)
+    order = b.iota(rows.shape, 0, torch.int64)
+    order = b.select(b.compare(rows, own, "EQ"), order, b.like(order, count))
+    first = b.scatter(b.full(maxima.shape, count, torch.int64), target, order, window=[1], inserted=[0], to_operand=[0], body="minimum")
+    none = b.compare(first, b.like(first, count), "EQ")
+    place = b.reshape(b.select(none, b.like(first, 0), first), (*first.shape, 1))
+    found = b.gather(b.convert(indices, torch.int64), place, offset_dims=[], collapsed=[0], start_index_map=[0], slice_sizes=[1], shape=first.shape)
+    return b.select(none, b.like(found, 0), found)
+
+
+def _bag_results(b: Builder, bag: Value, sizes: Value, places: Value | None):
+    """The further results, where they have the sizes that the gradients need."""
     found = []
-    for value, out in zip((bag, sizes, None), outs):
+    for value, out in zip((bag, sizes, places), b.out[1:]):
         fits = value is not None and value.shape == out.shape
         found.append(b.convert(value, out.dtype) if fits else b.full(out.shape, 0, out.dtype))
     return found

@@ -12,7 +12,7 @@ from torch._guards import detect_fake_mode
 from torch._prims.rng_prims import run_and_save_rng_state, run_with_rng_state
 
 from ..builder import Builder, Value
-from ..table import Unsupported, aten, lowering_of, lowers, overloads, promoted, wide
+from ..table import Unsupported, aten, lowering_of, lowers, overloads, prims, promoted, wide
 
 
 def _bits(b: Builder, shape, dtype: torch.dtype) -> Value:
@@ -128,6 +128,11 @@ def normal(b: Builder, mean=0.0, deviation=1.0, *rest, **_) -> Value:
         mean, deviation = deviation, rest[0]
     number = normal_unit(b, b.out.shape, b.out.dtype)
     return b.add(b.multiply(number, promoted(b, deviation, number.dtype)), promoted(b, mean, number.dtype))
+
+
+@lowers(*overloads(prims.normal, "default"))
+def normal_numbers(b: Builder, shape, *, mean, std, **_) -> Value:
+    return normal(b, mean, std)
 
 
 @lowers(*overloads(aten.exponential, "default"))
