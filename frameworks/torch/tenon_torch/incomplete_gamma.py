@@ -88,18 +88,14 @@ def _gauss(count: int) -> list[tuple[float, float]]:
     return [(float(place) / 2 + 0.5, float(weight) / 2) for place, weight in zip(places, weights)]
 
 
-def _tail(a, x):
-    """The lesser of P and Q for large a and x near to it: the integral from x to where the integrand is of no account."""
-    side = torch.where(x < a, -1.0, 1.0).to(x.dtype)
-    rate = ((x - a) / x).abs()
-    exponent = _terms(x.dtype, 24, 50)
-    length = a * (torch.sqrt(rate * rate + 2 * exponent / a) - rate)
-    length = torch.minimum(length, torch.where(x < a, x, length))
-    total = torch.zeros_like(x)
-    for place, weight in _gauss(_terms(x.dtype, 16, 32)):
-        u = side * (place * length) / x
-        total = total + weight * torch.exp((a - 1) * _log1p_minus(u) + u * (a - 1 - x))
-    return total * length * _power_by_gamma(a, x) / x
+def _gauss_point(_, state, constants):
+    """A place more of the integral, in units of its length, of the integrand of Gamma(a, x) by that at x."""
+    goes_on, k, total = state
+    ratio, a, x, places, weights = constants
+    u = ratio * torch.index_select(places, 0, k)
+    value = torch.index_select(weights, 0, k) * torch.exp((a - 1) * _log1p_minus(u) + u * (a - 1 - x))
+    k = k + 1
+    return [goes_on & (k < places.shape[0]), k, torch.where(goes_on, total + value, total)], []
 
 
 def _sum(_, state, constants):
@@ -125,7 +121,21 @@ def _fraction(_, state, constants):
     return [goes_on & ((factor - 1).abs() > torch.finfo(b.dtype).eps), n, b, c, d, result], []
 
 
-_SUM, _FRACTION = step(_sum), step(_fraction)
+_GAUSS_POINT, _SUM, _FRACTION = step(_gauss_point), step(_sum), step(_fraction)
+
+
+def _tail(a, x, chosen):
+    """The lesser of P and Q for large a and x near to it: the integral from x to where the integrand is of no account."""
+    rate = ((x - a) / x).abs()
+    exponent = _terms(x.dtype, 24, 50)
+    length = a * (torch.sqrt(rate * rate + 2 * exponent / a) - rate)
+    length = torch.minimum(length, torch.where(x < a, x, length))
+    ratio = torch.where(x < a, -length, length) / x
+    places, weights = (torch.stack([torch.full((), each, dtype=x.dtype, device=x.device) for each in row])
+                       for row in zip(*_gauss(_terms(x.dtype, 16, 32))))
+    first = torch.zeros(1, dtype=torch.int64, device=x.device)
+    _, _, total = until(_GAUSS_POINT, [chosen, first, torch.zeros_like(x)], [ratio, a, x, places, weights])
+    return total * length / x
 
 
 def _by_sum(a, x, chosen):
@@ -151,7 +161,7 @@ def _both(a, x):
     size = _power_by_gamma(safe_a, safe_x)
     sums = _by_sum(safe_a, safe_x, ~tiny & ~near & below)
     fractions = _by_fraction(safe_a, safe_x, ~tiny & ~near & ~below)
-    lesser = torch.where(near, _tail(safe_a, safe_x), size * torch.where(below, sums, fractions))
+    lesser = size * torch.where(near, _tail(safe_a, safe_x, near), torch.where(below, sums, fractions))
     p = torch.where(tiny, powers[0], torch.where(below, lesser, 1 - lesser))
     q = torch.where(tiny, powers[1], torch.where(below, 1 - lesser, lesser))
     at_least = ((x == 0) & (a > 0)) | (a.isinf() & x.isfinite())  # P is 0.

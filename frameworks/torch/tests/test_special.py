@@ -49,10 +49,10 @@ def off(found: torch.Tensor, exact: list, least=1.0) -> float:
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_function(name, dtype, compiled):
     function, exact, low, high, ulp = FUNCTIONS[name]
-    x = (low + (high - low) * torch.rand(60, dtype=torch.float64)).to(dtype)
+    x = (low + (high - low) * torch.rand(16, dtype=torch.float64)).to(dtype)
     x = torch.cat([x, x / 16 if low < 0 or high > 1 else x]).clamp(min=low)
     found = compiled(function)(x)
-    with mpmath.workdps(60):
+    with mpmath.workdps(40):
         assert off(found, [exact(mp.mpf(each)) for each in x.tolist()]) <= ulp
     assert tenon_torch.counters.calls == 1
 
@@ -88,16 +88,17 @@ GAMMAS = {  # a and x: of the series of powers, of the sum and the fraction, of 
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["f32", "f64"])
-@pytest.mark.parametrize("kind", GAMMAS)
-def test_incomplete_gamma(kind, dtype, compiled):
+def test_incomplete_gamma(dtype, compiled):
     """Relative to P and to Q, whichever is small: eager mode loses Q of small a, and half its digits of large ones."""
-    places, ulp = GAMMAS[kind]
-    a, x = (each.to(dtype) for each in places(torch.rand(40, dtype=torch.float64), torch.rand(40, dtype=torch.float64)))
-    p, q = compiled(lambda a, x: (special.gammainc(a, x), special.gammaincc(a, x)))(a, x)
-    with mpmath.workdps(60):
-        for found, bounds in ((p, lambda x: (0, x)), (q, lambda x: (x, mp.inf))):
-            exact = [mp.gammainc(mp.mpf(i), *bounds(mp.mpf(k)), regularized=True) for i, k in zip(a.tolist(), x.tolist())]
-            assert off(found, exact, least=1e-12) <= ulp
+    both = compiled(lambda a, x: (special.gammainc(a, x), special.gammaincc(a, x)))
+    for places, ulp in GAMMAS.values():
+        a, x = (each.to(dtype) for each in places(torch.rand(24, dtype=torch.float64), torch.rand(24, dtype=torch.float64)))
+        p, q = both(a, x)
+        with mpmath.workdps(50):
+            for found, bounds in ((p, lambda x: (0, x)), (q, lambda x: (x, mp.inf))):
+                exact = [mp.gammainc(mp.mpf(i), *bounds(mp.mpf(k)), regularized=True) for i, k in zip(a.tolist(), x.tolist())]
+                assert off(found, exact, least=1e-12) <= ulp
+    assert tenon_torch.counters.calls == len(GAMMAS)
 
 
 def test_limits_of_incomplete_gamma(compiled):
@@ -105,8 +106,9 @@ def test_limits_of_incomplete_gamma(compiled):
     values = torch.tensor([0.0, 1.0, -1.0, 300.0, math.inf])
     a, x = values[:, None], values
     for function in (special.gammainc, special.gammaincc):
-        torch.testing.assert_close(compiled(function)(a, x), function(a, x), rtol=1e-5, atol=1e-6, equal_nan=True)
-        assert compiled(function)(torch.tensor([math.nan, 1.0]), torch.tensor([1.0, math.nan])).isnan().all()
+        run = compiled(function)
+        torch.testing.assert_close(run(a, x), function(a, x), rtol=1e-5, atol=1e-6, equal_nan=True)
+    assert run(torch.tensor([math.nan, 1.0]), torch.tensor([1.0, math.nan])).isnan().all()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64])
