@@ -257,6 +257,39 @@ def _addbmm(x, a, b, *, beta=1, alpha=1):
     return (product if beta == 0 else product + start * beta).to(x.dtype)
 
 
+# --- gradients of margin losses
+
+
+def _by_row(gradient, x, reduction):
+    """The loss's gradient for each row of x: 1 is the mean (at::Reduction)."""
+    return (gradient / x.shape[0] if reduction == 1 else gradient).reshape(-1, 1)
+
+
+def _rows(x):
+    return x.reshape(-1, x.shape[-1] if x.dim() else 1)
+
+
+def _multi_margin_loss_backward(gradient, x, target, p, margin, weight=None, reduction=1):
+    rows, target = _rows(x), target.reshape(-1, 1)
+    over = margin - rows.gather(1, target) + rows
+    columns = torch.arange(rows.shape[1], device=x.device)
+    slope = torch.where((over > 0) & (columns != target), over * 2 if p == 2 else torch.ones_like(over), 0)
+    slope = slope if weight is None else slope * weight[target]
+    slope = torch.where(columns == target, -slope.sum(1, True), slope) / rows.shape[1]
+    return (slope * _by_row(gradient, rows, reduction)).reshape(x.shape)
+
+
+def _multilabel_margin_loss_backward(gradient, x, target, reduction, is_target):
+    """A row's targets end before the first negative one."""
+    rows, target, is_target = (_rows(each) for each in (x, target, is_target))
+    counts = (target < 0).cumsum(1) == 0
+    place = torch.where(counts, target, 0)
+    over = 1 - rows.gather(1, place).unsqueeze(2) + rows.unsqueeze(1)
+    pairs = ((over > 0) & counts.unsqueeze(2) & (is_target == 0).unsqueeze(1)).to(x.dtype)
+    slope = pairs.sum(1).scatter_add(1, place, -pairs.sum(2)) / rows.shape[1]
+    return (slope * _by_row(gradient, rows, reduction)).reshape(x.shape)
+
+
 # --- bilinear layers
 
 
@@ -302,6 +335,8 @@ _OURS = {
     **polynomials.DECOMPOSITIONS,
     aten.addbmm.default: _addbmm,
     aten._trilinear.default: _trilinear,
+    aten.multi_margin_loss_backward.default: _multi_margin_loss_backward,
+    aten.multilabel_margin_loss_backward.default: _multilabel_margin_loss_backward,
     aten.multinomial.default: _multinomial,
     aten.rrelu_with_noise_functional.default: _rrelu,
     aten.cholesky.default: lambda x, upper=False: aten.linalg_cholesky_ex(x, upper=upper)[0],

@@ -92,8 +92,9 @@ def _gauss_point(_, state, constants):
     """A place more of the integral, in units of its length, of the integrand of Gamma(a, x) by that at x."""
     goes_on, k, total = state
     ratio, a, x, places, weights = constants
-    u = ratio * torch.index_select(places, 0, k)
-    value = torch.index_select(weights, 0, k) * torch.exp((a - 1) * _log1p_minus(u) + u * (a - 1 - x))
+    place, weight = (torch.index_select(each, 0, k.reshape(1)).reshape(()) for each in (places, weights))
+    u = ratio * place
+    value = weight * torch.exp((a - 1) * _log1p_minus(u) + u * (a - 1 - x))
     k = k + 1
     return [goes_on & (k < places.shape[0]), k, torch.where(goes_on, total + value, total)], []
 
@@ -133,7 +134,7 @@ def _tail(a, x, chosen):
     ratio = torch.where(x < a, -length, length) / x
     places, weights = (torch.stack([torch.full((), each, dtype=x.dtype, device=x.device) for each in row])
                        for row in zip(*_gauss(_terms(x.dtype, 16, 32))))
-    first = torch.zeros(1, dtype=torch.int64, device=x.device)
+    first = torch.zeros((), dtype=torch.int64, device=x.device)
     _, _, total = until(_GAUSS_POINT, [chosen, first, torch.zeros_like(x)], [ratio, a, x, places, weights])
     return total * length / x
 

@@ -464,3 +464,24 @@ def test_no_such_name():
                           env={**os.environ, "TENON_TORCH_NAME": "other"})
     assert done.stdout == "False\n", done.stderr
     assert "TENON_TORCH_NAME is 'other'; installed are tenon" in done.stderr
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_margin_losses(reduction):
+    """Their gradients are ops of their own: by one target a row, also weighted and squared, and by lists of targets that end early."""
+    (x, on_device), one, weight = pair(5, 7), torch.randint(0, 7, (5,)), torch.rand(7)
+    many = torch.tensor([[0, 3, -1, 2, 2, 2, 2], [6, 5, 4, 3, 2, 1, 0], [-1, 1, 1, 1, 1, 1, 1], [2, -1, -1, -1, -1, -1, -1], [1, 4, 6, -1, 0, 0, 0]])
+    for loss in (lambda x: F.multi_margin_loss(x, one.to(x.device), reduction=reduction),
+                 lambda x: F.multi_margin_loss(x, one.to(x.device), 2, 0.5, weight.to(x.device), reduction=reduction),
+                 lambda x: F.multilabel_margin_loss(x, many.to(x.device), reduction=reduction)):
+        gradients = []
+        for each in (on_device, x):
+            given = each.detach().requires_grad_()
+            value = loss(given)
+            gradients.append(torch.autograd.grad(value, given, torch.full_like(value, 0.7))[0])
+        same(*gradients)
+
+
+def test_log_of_sums_so_far():
+    x, on_device = pair(4, 9)
+    same(torch.logcumsumexp(on_device, 1), torch.logcumsumexp(x, 1))

@@ -109,6 +109,7 @@ def test_limits_of_incomplete_gamma(compiled):
         run = compiled(function)
         torch.testing.assert_close(run(a, x), function(a, x), rtol=1e-5, atol=1e-6, equal_nan=True)
     assert run(torch.tensor([math.nan, 1.0]), torch.tensor([1.0, math.nan])).isnan().all()
+    torch.testing.assert_close(run(torch.tensor(300.0), torch.tensor(290.0)), special.gammaincc(torch.tensor(300.0), torch.tensor(290.0)))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64])

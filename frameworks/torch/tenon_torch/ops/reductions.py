@@ -211,7 +211,7 @@ def cumprod(b: Builder, x: Value, dim: int, *, dtype=None) -> Value:
     return b.convert(_running(b, x, dim, "multiply", 1), b.out.dtype)
 
 
-@lowers(aten.logcumsumexp.default)
+@lowers(aten.logcumsumexp.default, *overloads(aten._logcumsumexp, "default"))
 def log_cumsum_exp(b: Builder, x: Value, dim: int) -> Value:
     """From the largest so far: log(sum exp(x - m)) + m with one m for the whole row would lose the small beginnings."""
     if x.rank == 0 or x.count == 0:
