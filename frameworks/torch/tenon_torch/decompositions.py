@@ -308,7 +308,9 @@ def _trilinear(x, y, z, expand_x, expand_y, expand_z, summed, unroll_dim=1):
 
 
 def _multinomial(chances, count, replacement=False, *, generator=None):
-    """Places with the chances' shares. Without replacement: those of the greatest quotients by exponential numbers."""
+    """Places with the chances' shares, which are not checked. Without replacement: those of the greatest quotients by exponential numbers."""
+    if count == 0:
+        return NotImplemented
     chances, = _widened(chances)
     if not replacement or count == 1:
         quotients = chances / aten.exponential(chances)

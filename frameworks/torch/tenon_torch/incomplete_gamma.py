@@ -1,12 +1,12 @@
 """The regularized incomplete gamma functions P and Q = 1 - P of a and x, as functions of PyTorch.
 
     x <= 1.1                      a series of fixed length (DLMF 8.7.3)
-    a >= 200, x near to a         the integral of the tail by Gauss's rule, of fixed length too
+    a >= 200, x near to a         the integral of the tail by Gauss's rule
     otherwise, x < a              P by a series (DLMF 8.11.4)
     otherwise                     Q by a continued fraction (DLMF 8.9.2)
 
-Each computes what is not near to 1, but for the first, which computes both. The last two are loops until every element is exact; their
-number of turns is bounded by the third.
+Each computes what is not near to 1, but for the first, which computes both. The others are loops, which make no turn where they have no
+element: the integral's over its points, the last two until every element is exact. The integral bounds their turns.
 """
 
 import functools
@@ -14,15 +14,15 @@ import math
 
 import torch
 
-from .chebyshev import floating, result_dtype
+from .chebyshev import floating
 from .loops import step, until
 from .table import aten
 
 _TINY_X = 1.1
-_LARGE_A, _NEAR = 200.0, 0.3
+_LARGE_A, _NEAR_A = 200.0, 0.3
 
 
-def _terms(dtype, of_f32: int, of_f64: int) -> int:
+def _by_type(dtype, of_f32: int, of_f64: int) -> int:
     return of_f64 if dtype == torch.float64 else of_f32
 
 
@@ -30,7 +30,7 @@ def _log1p_minus(u):
     """log(1 + u) - u, exact for small u: with s = u / (2 + u) it is 2 (s^3 / 3 + s^5 / 5 + ...) - s u."""
     s = u / (2 + u)
     square, total = s * s, 0
-    for k in reversed(range(_terms(u.dtype, 9, 18))):
+    for k in reversed(range(_by_type(u.dtype, 9, 18))):
         total = total * square + 2 / (2 * k + 3)
     return torch.where(u.abs() <= 0.5, total * square * s - s * u, torch.log1p(u) - u)
 
@@ -46,7 +46,8 @@ def _stirling_rest(a):
 def _power_by_gamma(a, x):
     """x^a e^-x / Gamma(a)."""
     ratio = (x - a) / a
-    large = torch.exp(a * _log1p_minus(ratio) - _stirling_rest(a)) * torch.sqrt(a / (2 * math.pi))
+    log = torch.where(ratio.abs() <= 0.5, _log1p_minus(ratio), torch.log(x / a) - ratio)
+    large = torch.exp(a * log - _stirling_rest(a)) * torch.sqrt(a / (2 * math.pi))
     bounded, part = x.clamp(max=1000), torch.exp(-x.clamp(max=2000) / 2)
     small = torch.pow(bounded, a) * part * torch.exp(-torch.lgamma(a)) * part
     return torch.where(a >= 10, large, small)
@@ -62,7 +63,7 @@ def _zetas(count: int) -> list[float]:
 def _log_gamma_1p(a):
     """log Gamma(1 + a), exact for small a too (DLMF 5.7.3)."""
     total = 0
-    for each in reversed(_zetas(_terms(a.dtype, 11, 24))):
+    for each in reversed(_zetas(_by_type(a.dtype, 11, 24))):
         total = total * a + each
     near = total * a * a - torch.log1p(a) + a * (1 - 0.57721566490153286)
     return torch.where(a < 0.5, near, torch.lgamma(1 + a))
@@ -71,7 +72,7 @@ def _log_gamma_1p(a):
 def _by_powers(a, x):
     """P and Q for x <= _TINY_X."""
     total, term = torch.zeros_like(x), torch.ones_like(x)
-    for n in range(1, _terms(x.dtype, 13, 20)):
+    for n in range(1, _by_type(x.dtype, 13, 20)):
         term = term * (-x / n)
         total = total + term / (a + n)
     log = a * torch.log(x) - _log_gamma_1p(a)
@@ -94,7 +95,7 @@ def _gauss_point(_, state, constants):
     ratio, a, x, places, weights = constants
     place, weight = (torch.index_select(each, 0, k.reshape(1)).reshape(()) for each in (places, weights))
     u = ratio * place
-    value = weight * torch.exp((a - 1) * _log1p_minus(u) + u * (a - 1 - x))
+    value = weight * torch.exp((a - 1) * _log1p_minus(u) + u * (a - x - 1))
     k = k + 1
     return [goes_on & (k < places.shape[0]), k, torch.where(goes_on, total + value, total)], []
 
@@ -128,12 +129,12 @@ _GAUSS_POINT, _SUM, _FRACTION = step(_gauss_point), step(_sum), step(_fraction)
 def _tail(a, x, chosen):
     """The lesser of P and Q for large a and x near to it: the integral from x to where the integrand is of no account."""
     rate = ((x - a) / x).abs()
-    exponent = _terms(x.dtype, 24, 50)
+    exponent = _by_type(x.dtype, 24, 50)
     length = a * (torch.sqrt(rate * rate + 2 * exponent / a) - rate)
     length = torch.minimum(length, torch.where(x < a, x, length))
     ratio = torch.where(x < a, -length, length) / x
     places, weights = (torch.stack([torch.full((), each, dtype=x.dtype, device=x.device) for each in row])
-                       for row in zip(*_gauss(_terms(x.dtype, 16, 32))))
+                       for row in zip(*_gauss(_by_type(x.dtype, 16, 32))))
     first = torch.zeros((), dtype=torch.int64, device=x.device)
     _, _, total = until(_GAUSS_POINT, [chosen, first, torch.zeros_like(x)], [ratio, a, x, places, weights])
     return total * length / x
@@ -156,7 +157,7 @@ def _both(a, x):
     inside = (a > 0) & (x > 0) & a.isfinite() & x.isfinite()
     safe_a, safe_x = torch.where(inside, a, 1), torch.where(inside, x, 1)
     tiny = safe_x <= _TINY_X
-    near = ~tiny & (safe_a >= _LARGE_A) & ((safe_x - safe_a).abs() < _NEAR * safe_a)
+    near = ~tiny & (safe_a >= _LARGE_A) & ((safe_x - safe_a).abs() < _NEAR_A * safe_a)
     below = safe_x < safe_a
     powers = _by_powers(safe_a, safe_x)
     size = _power_by_gamma(safe_a, safe_x)
@@ -176,8 +177,10 @@ def _both(a, x):
 def _incomplete_gamma(which: int):
     def op(a, x):
         dtype = torch.result_type(a, x)
+        if not dtype.is_floating_point:
+            return NotImplemented
         a, x = torch.broadcast_tensors(floating(a.to(dtype)), floating(x.to(dtype)))
-        return _both(a, x)[which].to(result_dtype(a) if not dtype.is_floating_point else dtype)
+        return _both(a, x)[which].to(dtype)
 
     return op
 

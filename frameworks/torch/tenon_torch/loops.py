@@ -39,7 +39,7 @@ def loop(name: str, sequences, state, constants=(), reverse: bool = False) -> tu
 
 def until(name: str, state, constants=()) -> list[Tensor]:
     """The state behind the last step: the first of it is of bool, and says which elements go on. A step without sequences and outputs gives
-    the next state, and leaves alone what does not go on."""
+    the next state; it keeps the results of elements that do not go on."""
     return torch.ops.tenon_torch.until(name, list(state), list(constants))
 
 

@@ -19,14 +19,15 @@ def _starts(size: int, out: int, window: int, sample):
 
 
 def _fractional_max_pool(x, window, out, samples):
-    """The greatest elements of the windows, and where they are among the last dimensions. The samples' order is that of the last
-    dimension first."""
+    """The greatest elements of the windows, and where they are among the last dimensions. In two dimensions the first sample is that of the
+    last."""
     rank = len(window)
     sizes = x.shape[-rank:]
     batch = x if x.dim() == rank + 2 else x.unsqueeze(0)
+    samples = samples[:batch.shape[0]].flip(-1) if rank == 2 else samples[:batch.shape[0]]
     places = torch.zeros((), dtype=torch.int64, device=x.device)
     for i in range(rank):
-        starts = _starts(sizes[i], out[i], window[i], samples[..., rank - 1 - i])
+        starts = _starts(sizes[i], out[i], window[i], samples[..., i])
         each = starts.unsqueeze(-1) + torch.arange(window[i], device=x.device)  # batch, channel, out, window
         # To batch, channel, out..., window...
         each = each.reshape(*each.shape[:2], *(out[i] if i == k else 1 for k in range(rank)), *(window[i] if i == k else 1 for k in range(rank)))

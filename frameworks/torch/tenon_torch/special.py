@@ -92,7 +92,7 @@ def _far(order: int, x, is_second: bool):
 def _bessel_j(order: int, x):
     size = x.abs()
     result = torch.where(size <= _NEAR, _near_j(order, size), _far(order, size, False))
-    return torch.where(x < 0, -result, result) if order else result
+    return torch.where(torch.signbit(x), -result, result) if order else result
 
 
 def _bessel_y(order: int, x):
@@ -135,7 +135,7 @@ def _modified_i1(x):
 
 def _scaled_k(order: int, x):
     near = _K_NEAR[order](x * x)
-    product = torch.log(x / 2) * _I_TINY[order](x * x)
+    product = (torch.log(x) - math.log(2)) * _I_TINY[order](x * x)
     near = near / x + product * x if order else near - product
     return near, torch.where(x.isinf(), 0, _K_FAR[order](2 / x) * torch.rsqrt(x))
 

@@ -285,7 +285,7 @@ def test_most_frequent_elements(compiled):
         assert torch.equal(x.gather(1, places), values)
 
 
-@pytest.mark.parametrize("mode", ["sum", "mean"])
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
 def test_gradients_of_bags(mode, compiled):
     """Empty bags in between, before all and behind all."""
     weight, indices, offsets = torch.randn(9, 4, requires_grad=True), torch.randint(0, 9, (20,)), torch.tensor([0, 0, 3, 3, 17, 20, 20])
@@ -294,6 +294,26 @@ def test_gradients_of_bags(mode, compiled):
     torch.testing.assert_close(found, expected)
     by = torch.randn(expected.shape)
     torch.testing.assert_close(*(torch.autograd.grad((each * by).sum(), weight)[0] for each in (found, expected)))
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags_without_a_row(mode, compiled):
+    weight = torch.randn(6, 3, requires_grad=True)
+    nothing, offsets = torch.zeros(0, dtype=torch.int64), torch.tensor([0, 0])
+    found = compiled(lambda w: F.embedding_bag(nothing, w, offsets, mode=mode))(weight)
+    found.sum().backward()
+    assert torch.equal(found, torch.zeros(2, 3)) and torch.equal(weight.grad, torch.zeros(6, 3))
+
+
+def test_maximum_that_is_no_number(compiled):
+    """Its gradient goes to the row that it comes from."""
+    weight = torch.randn(6, 3)
+    weight[5, 1:] = torch.nan
+    weight.requires_grad_()
+    compiled(lambda w: F.embedding_bag(torch.tensor([5, 2, 3]), w, torch.tensor([0]), mode="max"))(weight).nan_to_num().sum().backward()
+    assert torch.equal(weight.grad[:, 1:], torch.zeros(6, 2)) and weight.grad[:, 0].sum() == 1
+    compiled(lambda w: F.embedding_bag(torch.tensor([5, 2, 3]), w, torch.tensor([0]), mode="max"))(weight).sum().backward()
+    assert weight.grad[5, 1:].tolist() == [1, 1] and not weight.grad[0].any()
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -328,6 +348,12 @@ CASES = {  # Found by comparing with eager mode.
     "common divisors of bytes": lambda: (torch.gcd, (torch.randint(-127, 127, (4, 50)).to(torch.int8), torch.randint(-127, 127, (50,)).to(torch.int8))),
     "histograms": lambda: (lambda x: (torch.histc(x, 8, -2, 2), torch.histc(x[3:], 5), torch.histc(x[3:4], 4), torch.histc(x[3:4] * 1e8, 5)),
                            (torch.cat([torch.tensor([torch.nan, torch.inf, -torch.inf, 2.0, -2.0]), torch.randn(300)]),)),
+    "histograms with edges": lambda: (lambda x, w, e: (torch.histogram(x, 8, range=(-2.0, 2.0)).hist, torch.histogram(x, e, weight=w, density=True).hist,
+                                                       torch.histogram(x[:1] * 0 + 3, 4), torch.histogramdd(x.reshape(-1, 3), [2, 3, 4]).hist),
+                                      (torch.randn(300), torch.rand(300), torch.randn(9).sort()[0])),
+    "places of what is not zero": lambda: (lambda x: (torch.nonzero_static(x, size=5), torch.nonzero_static(x, size=60, fill_value=7),
+                                                      torch.nonzero_static(x[0, 0], size=2)), (torch.randint(0, 3, (4, 5)),)),
+    "bilinear layers": lambda: (F.bilinear, (torch.randn(4, 3, 5), torch.randn(4, 3, 7), torch.randn(6, 5, 7), torch.randn(6))),
     "pools of one and of three dimensions": lambda: (lambda x: (F.adaptive_max_pool1d(x[0, 0], 4), F.adaptive_max_pool3d(x, (2, 3, 4))),
                                                      (torch.randn(2, 3, 5, 7, 9),)),
     "hypot of infinity and NaN": lambda: (torch.hypot, (torch.tensor(torch.inf), torch.tensor(torch.nan))),

@@ -214,3 +214,16 @@ def test_reflections_of_tiny_numbers():
         given = x.to(torch.complex128) * scale if scale > 1e38 else x * scale
         q, r = torch.linalg.qr(given.to("tenon"))
         assert torch.isfinite(torch.view_as_real(q)).all() and torch.isfinite(torch.view_as_real(r)).all()
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_triangle_that_is_read(dtype, compiled):
+    """Of a Cholesky factor the triangle that is asked for is read, whatever the other has."""
+    square = matrices((6, 6), dtype)
+    whole = square @ square.mH + torch.eye(6, dtype=dtype)
+    for upper in (False, True):
+        half = (whole.triu() if upper else whole.tril()) + (whole.new_full((6, 6), 7).tril(-1) if upper else whole.new_full((6, 6), 7).triu(1))
+        for function in (torch.cholesky, lambda x, upper: torch.linalg.cholesky_ex(x, upper=upper)[0]):
+            found = compiled(lambda x: function(x, upper=upper))(half)
+            torch.testing.assert_close(found, torch.linalg.cholesky(whole, upper=upper))
+            torch._dynamo.reset()

@@ -132,12 +132,12 @@ def test_rrelu(compiled):
     torch.testing.assert_close(compiled(lambda x: F.rrelu(x, 0.1, 0.3))(x), F.rrelu(x, 0.1, 0.3))
 
 
-@pytest.mark.parametrize("size, window, out", [((12, 13), (2, 3), (5, 4)), ((9, 8), (3, 3), (1, 6)), ((8, 9, 10), (2, 3, 2), (3, 4, 5))])
+@pytest.mark.parametrize("size, window, out", [((12, 13), (2, 3), (5, 4)), ((9, 8), (3, 3), (1, 6)), ((9, 8, 7), (2, 2, 3), (4, 3, 2))])
 @pytest.mark.parametrize("batch", [(), (3,)])
 def test_fractional_pools(size, window, out, batch, compiled):
     """Values, places and gradients of eager mode, by the same samples."""
     pool = F.fractional_max_pool2d if len(size) == 2 else F.fractional_max_pool3d
-    x, samples = torch.randn(*batch, 4, *size, requires_grad=True), torch.rand(batch[0] if batch else 1, 4, len(size))
+    x, samples = torch.randn(*batch, 4, *size, requires_grad=True), torch.rand(batch[0] + 1 if batch else 1, 4, len(size))  # One more than are needed.
 
     def function(x):
         return pool(x, window, output_size=out, _random_samples=samples, return_indices=True)

@@ -148,10 +148,32 @@ def test_polynomial(name, compiled):
     assert torch.equal(compiled(function)(x, torch.full_like(x, -2)), torch.zeros_like(x))
 
 
-def test_infinite_degrees_end(compiled):
-    """A Hermite polynomial of a degree beyond PyTorch's limit is no number, and no loop of that many turns."""
-    n = torch.tensor([3.0, 1e9, math.inf, math.nan])
-    torch.testing.assert_close(compiled(special.hermite_polynomial_h)(torch.full((4,), 0.5), n), special.hermite_polynomial_h(torch.full((4,), 0.5), n), equal_nan=True)
+@pytest.mark.parametrize("name", ["chebyshev_polynomial_t", "chebyshev_polynomial_u", "chebyshev_polynomial_v", "chebyshev_polynomial_w",
+                                  "shifted_chebyshev_polynomial_w", "hermite_polynomial_h", "laguerre_polynomial_l", "legendre_polynomial_p"])
+def test_great_degrees_end(name, compiled):
+    """What is no degree gives 0; degrees beyond 2^24, where a count in f32 would stop, are known at the ends of the interval, and of
+    Hermite's no numbers."""
+    ends = {"laguerre_polynomial_l": (0.0, 0.0), "shifted_chebyshev_polynomial_w": (0.0, 1.0)}.get(name, (-1.0, 1.0))
+    x, n = torch.tensor([0.5, 0.5, 0.5, *ends, *ends]), torch.tensor([math.inf, math.nan, -3.0, 3e7, 1e8, 5.0, 4.0])
+    function = getattr(special, name)
+    torch.testing.assert_close(compiled(function)(x, n), function(x, n), equal_nan=True)
+
+
+def test_refusals(compiled):
+    """Integers have no incomplete gamma function, complex numbers none of these: as in eager mode, and not of their real parts."""
+    one = torch.tensor([1])
+    for function, given in ((torch.igamma, (one, one)), (torch.i0, (one + 1j,)), (special.legendre_polynomial_p, (one + 1j, one))):
+        with pytest.raises(tenon_torch.Unsupported):
+            compiled(function)(*given)
+
+
+def test_edges(compiled):
+    """The least number has a logarithm; -0 keeps its sign; a type is that of what is given; large a have their digits in f32 too."""
+    torch.testing.assert_close(compiled(special.modified_bessel_k0)(torch.tensor([1e-45])), torch.tensor([103.3949]))
+    assert compiled(special.bessel_j1)(torch.tensor([-0.0])).signbit().all()
+    assert compiled(special.legendre_polynomial_p)(torch.ones(2).half(), torch.ones(2).half()).dtype == torch.float16
+    p = compiled(special.gammainc)(torch.tensor([40004804.0]), torch.tensor([39997408.0]))
+    torch.testing.assert_close(p, torch.tensor([0.12112942]), rtol=1e-6, atol=0)
 
 
 @pytest.mark.parametrize("function", [torch.i0, special.i0e, special.i1, special.erfcx, special.log_ndtr, lambda x: special.ndtri(torch.sigmoid(x)),

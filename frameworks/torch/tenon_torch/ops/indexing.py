@@ -282,7 +282,7 @@ def embedding_bag(b: Builder, weight: Value, indices: Value, offsets: Value, sca
     """Sums, means or maxima of the rows that each bag names; a bag ends where the next one begins."""
     bags, count = b.out[0].shape[0], indices.count
     if count == 0 or bags == 0 or weight.count == 0:
-        raise Unsupported("bags without a row")
+        return tuple(b.full(each.shape, 0, each.dtype) for each in b.out)
     starts = b.narrow(b.convert(offsets, torch.int64), 0, 0, bags)
     # How many bags have begun at each place; a bag that begins behind the last one has no place.
     begun = b.scatter(b.full((count,), 0, torch.int64), b.reshape(starts, (bags, 1)), b.full((bags,), 1, torch.int64), window=[], inserted=[0],
@@ -316,7 +316,8 @@ def _places_of_maxima(b: Builder, rows: Value, maxima: Value, target: Value, ind
     own = b.gather(maxima, b.op("clamp", b.like(target, 0), target, b.like(target, bags - 1)), offset_dims=[1], collapsed=[0], start_index_map=[0],
                    slice_sizes=[1, width], shape=rows.shape)
     order = b.iota(rows.shape, 0, torch.int64)
-    order = b.select(b.compare(rows, own, "EQ"), order, b.like(order, count))
+    is_own = b.op("or", b.compare(rows, own, "EQ"), b.op("and", b.compare(rows, rows, "NE"), b.compare(own, own, "NE")))
+    order = b.select(is_own, order, b.like(order, count))
     first = b.scatter(b.full(maxima.shape, count, torch.int64), target, order, window=[1], inserted=[0], to_operand=[0], body="minimum")
     none = b.compare(first, b.like(first, count), "EQ")
     place = b.reshape(b.select(none, b.like(first, 0), first), (*first.shape, 1))

@@ -22,16 +22,11 @@ def cholesky(b: Builder, x: Value, *, upper=False, check_errors=False):
     """`info` is 1 for a matrix that is not positive definite, of which all elements become NaN."""
     if check_errors:
         raise Unsupported("an error that depends on elements")
-    order = list(range(x.rank - 2)) + [x.rank - 1, x.rank - 2]
     if x.count == 0:
         return x, b.full(b.out[1].shape, 0, torch.int32)
-    factor = triangle(b, b.op("cholesky", x, attributes="lower = true"), False)
+    factor = triangle(b, b.op("cholesky", x, attributes=f"lower = {str(not upper).lower()}"), upper)
     real = b.real(factor) if x.dtype.is_complex else factor
     wrong = b.reduce(b.compare(real, real, "NE"), [x.rank - 2, x.rank - 1], "or", False)
-    if upper:
-        factor = b.transpose(factor, order)
-        if x.dtype.is_complex:
-            factor = b.complex(b.real(factor), b.op("negate", b.imag(factor)))
     return factor, b.convert(wrong, torch.int32)
 
 
