@@ -27,12 +27,12 @@ def _by_type(dtype, of_f32: int, of_f64: int) -> int:
 
 
 def _log1p_minus(u):
-    """log(1 + u) - u, exact for small u: with s = u / (2 + u) it is 2 (s^3 / 3 + s^5 / 5 + ...) - s u."""
+    """log(1 + u) - u for -1/2 <= u <= 1: with s = u / (2 + u) it is 2 (s^3 / 3 + s^5 / 5 + ...) - s u."""
     s = u / (2 + u)
     square, total = s * s, 0
     for k in reversed(range(_by_type(u.dtype, 9, 18))):
         total = total * square + 2 / (2 * k + 3)
-    return torch.where(u.abs() <= 0.5, total * square * s - s * u, torch.log1p(u) - u)
+    return total * square * s - s * u
 
 
 def _stirling_rest(a):
@@ -131,7 +131,7 @@ def _tail(a, x, chosen):
     rate = ((x - a) / x).abs()
     exponent = _by_type(x.dtype, 24, 50)
     length = a * (torch.sqrt(rate * rate + 2 * exponent / a) - rate)
-    length = torch.minimum(length, torch.where(x < a, x, length))
+    length = torch.minimum(length, torch.where(x < a, x / 2, x))  # As far as _log1p_minus goes.
     ratio = torch.where(x < a, -length, length) / x
     places, weights = (torch.stack([torch.full((), each, dtype=x.dtype, device=x.device) for each in row])
                        for row in zip(*_gauss(_by_type(x.dtype, 16, 32))))
