@@ -55,12 +55,12 @@ _STEPS = {each: _recurrence(each) for each in (_chebyshev, _hermite_h, _hermite_
 def _by_recurrence(next_one, x, n, first, known):
     """Degree n of every element, from 1 and `first`; what is `known` otherwise makes no turns."""
     k = torch.ones((), dtype=torch.int64, device=x.device)
-    _, _, p, _ = until(_STEPS[next_one], [(n > 1) & ~known, k, first, torch.ones_like(x)], [x, n])
+    _, _, p, _ = until(_STEPS[next_one], [((n > 1) & ~known).expand(x.shape), k, first, torch.ones_like(x)], [x, n])
     return torch.where(n < 0, 0, torch.where(n == 0, 1, p))
 
 
 def _polynomial(of):
-    """The op of `of`, which gets x in f32 or f64 and degrees of the same shape in i64. A degree that is not finite is -1, of which the
+    """The op of `of`, which gets x in f32 or f64, of the result's shape, and degrees in i64. A degree that is not finite is -1, of which the
     polynomial is 0."""
 
     def op(x, n):
@@ -70,7 +70,8 @@ def _polynomial(of):
             return NotImplemented
         x, n = (each.to(dtype) if isinstance(each, torch.Tensor) else torch.full((), each, dtype=dtype, device=like.device) for each in (x, n))
         result = result_dtype(x)
-        x, n = torch.broadcast_tensors(floating(x), floating(n))
+        x, n = floating(x), floating(n)
+        x = x.expand(torch.broadcast_shapes(x.shape, n.shape))
         return of(x, torch.where(n.isfinite(), n, -1).clamp(-1, 2.0 ** 62).to(torch.int64)).to(result)
 
     return op
