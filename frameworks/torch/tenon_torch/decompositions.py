@@ -7,7 +7,7 @@ import math
 import torch
 from torch._decomp import core_aten_decompositions, global_decomposition_table
 
-from . import histograms, incomplete_gamma, ops, polynomials, pools, recurrent, solving, special  # noqa: F401 (`ops` fills the table)
+from . import histograms, incomplete_gamma, linear_cross_entropy, ops, polynomials, pools, recurrent, solving, special  # noqa: F401 (`ops` fills the table)
 from .ops.windows import select_and_scatter
 from .samplers import grid_sampler, grid_sampler_backward
 from .table import TABLE, aten, lowers, overloads
@@ -333,6 +333,7 @@ _OURS = {
     **special.DECOMPOSITIONS,
     **histograms.DECOMPOSITIONS,
     **pools.DECOMPOSITIONS,
+    **linear_cross_entropy.DECOMPOSITIONS,
     **incomplete_gamma.DECOMPOSITIONS,
     **polynomials.DECOMPOSITIONS,
     aten.addbmm.default: _addbmm,
