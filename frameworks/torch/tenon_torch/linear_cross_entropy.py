@@ -41,7 +41,7 @@ def _loss_and_gradients(sequences, state, constants):
 _LOSS, _GRADIENTS = step(_loss_of_rows), step(_loss_and_gradients)
 
 
-def _rows(x, target, classes, weight, ignore_index, size: int):
+def _rows(x, target, weight, ignore_index, size: int):
     """The rows in batches of `size`, the last one filled up with rows of no share: inputs, targets, and what each row counts."""
     kept = target != ignore_index
     target = torch.where(kept, target, 0)
@@ -57,7 +57,7 @@ def _linear_cross_entropy(x, matrix, target, bias, weight, reduction, ignore_ind
     if label_smoothing != 0 or x.shape[0] == 0 or x.dtype != matrix.dtype:
         return NotImplemented
     classes = matrix.shape[0]
-    (rows, targets, shares), wide = _rows(x, target, classes, weight, ignore_index, min(size, x.shape[0]))
+    (rows, targets, shares), wide = _rows(x, target, weight, ignore_index, min(size, x.shape[0]))
     if reduction == "mean":
         shares = shares / shares.sum()
     constants = [matrix, matrix.new_zeros(classes) if bias is None else bias.to(matrix.dtype)]
@@ -74,7 +74,7 @@ def _linear_cross_entropy(x, matrix, target, bias, weight, reduction, ignore_ind
 def _losses_of_rows(x, matrix, target, bias, weight, ignore_index, size, acc_policy, acc_dtype):
     if x.shape[0] == 0 or x.dtype != matrix.dtype:
         return NotImplemented
-    (rows, targets, shares), _ = _rows(x, target, matrix.shape[0], weight, ignore_index, min(size, x.shape[0]))
+    (rows, targets, shares), _ = _rows(x, target, weight, ignore_index, min(size, x.shape[0]))
     constants = [matrix, matrix.new_zeros(matrix.shape[0]) if bias is None else bias.to(matrix.dtype)]
     _, (losses,) = loop(_LOSS, [rows, targets, shares], [], constants)
     return losses.flatten()[:x.shape[0]].to(x.dtype)
