@@ -10,6 +10,8 @@ import numpy
 import torch
 from torch import Tensor
 
+from .table import wide
+
 # Digits in which mpmath computes: what cancels in a function of large arguments is behind them.
 _DIGITS = 40
 # Chebyshev nodes at which a function is computed. Its series has to end before: the longest here has 29 terms in f64.
@@ -55,21 +57,28 @@ def _coefficients(function: Callable, low: float, high: float) -> list[float]:
         return [float(found[0] / 2), *map(float, found[1:])]
 
 
-def minus(x: Tensor, constant: Callable) -> Tensor:
-    """x - constant, by two numbers of x's type: exact to the last digit where x is near to it. `constant` gives it, of mpmath."""
+def exact(function: Callable, *arguments):
+    """What a function of mpmath gives, in as many digits as series are computed in."""
     import mpmath
 
     with mpmath.workdps(_DIGITS):
-        exact = constant()
-        high = float(numpy.float32(exact)) if x.dtype == torch.float32 else float(exact)
-        return (x - high) - float(exact - high)
+        return function(*arguments)
+
+
+def minus(x: Tensor, number) -> Tensor:
+    """x - number, one of mpmath, by two numbers of x's type: exact to the last digit where x is near to it."""
+    import mpmath
+
+    with mpmath.workdps(_DIGITS):
+        high = float(numpy.float32(number)) if x.dtype == torch.float32 else float(number)
+        return (x - high) - float(number - high)
 
 
 def floating(x: Tensor) -> Tensor:
     """As a tensor of f32 or f64: integers are of PyTorch's default type, the short floats are widened."""
     if not x.dtype.is_floating_point:
         x = x.to(torch.get_default_dtype())
-    return x.float() if x.dtype.itemsize < 4 else x
+    return x.to(wide(x.dtype))
 
 
 def result_dtype(x: Tensor) -> torch.dtype:

@@ -6,12 +6,14 @@ import torch
 import torch.nn.modules.linear_cross_entropy  # Defines its ops, which PyTorch does when the function is first called.
 
 from .loops import loop, step
+from .table import wide
 
 _ops = torch.ops.torch_nn
 
 
 def _logits(x, matrix, bias):
-    return (torch.matmul(x, matrix.t()) + bias).float() if x.dtype.itemsize < 4 else torch.matmul(x, matrix.t()) + bias
+    logits = torch.matmul(x, matrix.t()) + bias
+    return logits.to(wide(x.dtype))
 
 
 def _losses(logits, target, share):
@@ -45,19 +47,19 @@ def _rows(x, target, weight, ignore_index, size: int):
     """The rows in batches of `size`, the last one filled up with rows of no share: inputs, targets, and what each row counts."""
     kept = target != ignore_index
     target = torch.where(kept, target, 0)
-    wide = torch.float32 if x.dtype.itemsize < 4 else x.dtype
-    share = kept.to(wide) if weight is None else torch.where(kept, weight.to(wide)[target], 0)
+    dtype = wide(x.dtype)
+    share = kept.to(dtype) if weight is None else torch.where(kept, weight.to(dtype)[target], 0)
     count = -(-x.shape[0] // size)
     missing = count * size - x.shape[0]
     x, target, share = (torch.cat([each, each.new_zeros(missing, *each.shape[1:])]) if missing else each for each in (x, target, share))
-    return [each.reshape(count, size, *each.shape[1:]) for each in (x, target, share)], wide
+    return [each.reshape(count, size, *each.shape[1:]) for each in (x, target, share)]
 
 
 def _linear_cross_entropy(x, matrix, target, bias, weight, reduction, ignore_index, label_smoothing, size, acc_policy, acc_dtype, retain, by_x, by_matrix, by_bias):
     if label_smoothing != 0 or x.shape[0] == 0 or x.dtype != matrix.dtype:
         return NotImplemented
     classes = matrix.shape[0]
-    (rows, targets, shares), wide = _rows(x, target, weight, ignore_index, min(size, x.shape[0]))
+    rows, targets, shares = _rows(x, target, weight, ignore_index, min(size, x.shape[0]))
     if reduction == "mean":
         shares = shares / shares.sum()
     constants = [matrix, matrix.new_zeros(classes) if bias is None else bias.to(matrix.dtype)]
@@ -65,7 +67,7 @@ def _linear_cross_entropy(x, matrix, target, bias, weight, reduction, ignore_ind
     if not (by_x or by_matrix or by_bias):
         _, (losses,) = loop(_LOSS, [rows, targets, shares], [], constants)
         return losses.sum().to(x.dtype), nothing, nothing.clone(), flat
-    state = [torch.zeros(matrix.shape, dtype=wide, device=x.device), torch.zeros(classes, dtype=wide, device=x.device)]
+    state = [torch.zeros(shape, dtype=wide(x.dtype), device=x.device) for shape in (matrix.shape, (classes,))]
     (matrix_gradient, bias_gradient), (losses, gradients) = loop(_GRADIENTS, [rows, targets, shares], state, constants)
     return (losses.sum().to(x.dtype), gradients.flatten(0, 1)[:x.shape[0]] if by_x else nothing,
             matrix_gradient.to(x.dtype) if by_matrix else nothing.clone(), bias_gradient.to(x.dtype) if by_bias else flat)
@@ -74,7 +76,7 @@ def _linear_cross_entropy(x, matrix, target, bias, weight, reduction, ignore_ind
 def _losses_of_rows(x, matrix, target, bias, weight, ignore_index, size, acc_policy, acc_dtype):
     if x.shape[0] == 0 or x.dtype != matrix.dtype:
         return NotImplemented
-    (rows, targets, shares), _ = _rows(x, target, weight, ignore_index, min(size, x.shape[0]))
+    rows, targets, shares = _rows(x, target, weight, ignore_index, min(size, x.shape[0]))
     constants = [matrix, matrix.new_zeros(matrix.shape[0]) if bias is None else bias.to(matrix.dtype)]
     _, (losses,) = loop(_LOSS, [rows, targets, shares], [], constants)
     return losses.flatten()[:x.shape[0]].to(x.dtype)

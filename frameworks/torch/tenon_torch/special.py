@@ -7,7 +7,7 @@ import math
 
 import torch
 
-from .chebyshev import Series, elementwise, minus
+from .chebyshev import Series, elementwise, exact, minus
 from .table import aten
 
 
@@ -37,7 +37,12 @@ def _amplitude(order: int, which: int):
 
 
 _AMPLITUDES = {(order, which): Series(_amplitude(order, which), 0, 1) for order in (0, 1) for which in (0, 1)}
-_ZEROS = {0: (lambda: _mp().besseljzero(0, 1), lambda: _mp().besseljzero(0, 2)), 1: (lambda: _mp().besseljzero(1, 1), lambda: _mp().besseljzero(1, 2))}
+
+
+@functools.cache
+def _zeros(order: int) -> tuple:
+    """Those of J between 0 and _NEAR."""
+    return tuple(exact(_mp().besseljzero, order, which) for which in (1, 2))
 
 
 def _without_zeros(order: int):
@@ -47,8 +52,8 @@ def _without_zeros(order: int):
         mp = _mp()
         x = mp.sqrt(square)
         result = mp.besselj(order, x) / x ** order
-        for zero in _ZEROS[order]:
-            result /= square - zero() ** 2
+        for zero in _zeros(order):
+            result /= square - zero ** 2
         return result
 
     return function
@@ -73,8 +78,8 @@ _NEAR_Y = {order: Series(_without_logarithm(order), 0, _NEAR ** 2) for order in 
 def _near_j(order: int, x):
     """For 0 <= x <= _NEAR."""
     result = _NEAR_J[order](x * x)
-    for zero in _ZEROS[order]:
-        result = result * (minus(x, zero) * (x + float(zero())))
+    for zero in _zeros(order):
+        result = result * (minus(x, zero) * (x + float(zero)))
     return result * x if order else result
 
 

@@ -48,7 +48,7 @@ def test_loss_and_gradients(name, trained, compiled):
 
 
 def test_short_floats(compiled):
-    """bf16: logits, losses and the sum of the gradients by batches are in f32."""
+    """bf16: products are rounded to it, as in eager mode; losses and the sum of the gradients by batches are in f32."""
     given = [torch.randn(64, 16), torch.randn(100, 16), torch.randn(100)]
     target = torch.randint(0, 100, (64,))
     options = LinearCrossEntropyOptions(batch_chunk_size=16, chunking_method=None, allow_retain_graph=True)
