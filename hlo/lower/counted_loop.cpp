@@ -206,6 +206,11 @@ std::optional<CountedLoop> counted_loop(const Instruction& op) {
   return loop && is_brief(op, *loop, work_within(op)) ? loop : std::nullopt;
 }
 
+std::optional<int64_t> known_turns(const Instruction& op) {
+  const std::optional<CountedLoop> loop = count_of(op);
+  return loop ? std::optional(loop->turns) : std::nullopt;
+}
+
 Values emit_loop(Builder& b, const Instruction& op, const Values& inits,
                  const std::function<size_t(size_t counter)>& position,
                  const Builder::ValueBody& condition, const Builder::ValueBody& body) {

@@ -1,9 +1,12 @@
 // Lanes loops as loops over vectors.
 #include <algorithm>
 #include <bit>
+#include <set>
 
 #include "backends/cpu/codegen/emitter.h"
 #include "backends/llvm/operations.h"
+#include "core/kernel/analysis/slope.h"
+#include "core/kernel/ir/visitor.h"
 
 namespace tenon::cpu {
 
@@ -111,10 +114,56 @@ void CpuKernelEmitter::in_lanes(int64_t width, const Varying& varying,
   varying_ = outer;
 }
 
-void CpuKernelEmitter::lanes(const Node& n) {
-  const BlockId body = n.blocks[0];
+namespace {
+
+// Whether the indices from `first` on are used for places in memory alone, so that the elements of
+// each access lie one after the other along all of these dimensions.
+bool are_one_dimension(const kernel::Kernel& kernel, const Node& n, size_t first) {
+  const std::vector<ValueId>& arguments = kernel.block(n.blocks[0]).arguments;
+  std::set<ValueId> indices(arguments.begin() + static_cast<std::ptrdiff_t>(first),
+                            arguments.end());
+  std::vector<kernel::Slopes> slopes;
+  for (size_t d = first; d < arguments.size(); ++d) slopes.emplace_back(kernel, arguments[d]);
+  const auto is_index = [&](ValueId value) { return indices.contains(value); };
+  return !kernel::any_node(kernel, n.blocks[0], [&](const Node& each) {
+    const bool computes =
+        each.op == OpCode::kAdd || each.op == OpCode::kSub || each.op == OpCode::kMul;
+    if (computes && std::ranges::any_of(each.operands, is_index)) {
+      indices.insert(each.results[0]);
+      return false;
+    }
+    if (!kernel::is<kernel::OnAccess>(each.op)) return std::ranges::any_of(each.operands, is_index);
+    const bool stores_index = each.op != OpCode::kLoad && is_index(each.operands[0]);
+    std::optional<int64_t> inner = slopes.back().of_place(each);
+    for (size_t d = arguments.size() - 1; inner && d-- > first;) {
+      const std::optional<int64_t> outer = slopes[d - first].of_place(each);
+      inner = outer && *outer == *inner * n.extents[d + 1] ? outer : std::nullopt;
+    }
+    return stores_index || !inner;
+  });
+}
+
+// The loop with as many of its last dimensions as possible in the last one: rows of a few elements
+// fill whole vectors.
+Node flattened(const kernel::Kernel& kernel, const Node& n) {
+  Node flat = n;
+  for (size_t first = 0; first + 1 < n.extents.size(); ++first) {
+    const Dims last(n.extents.begin() + static_cast<std::ptrdiff_t>(first), n.extents.end());
+    if (element_count(last) > INT32_MAX || !are_one_dimension(kernel, n, first)) continue;
+    std::fill(flat.extents.begin() + static_cast<std::ptrdiff_t>(first), flat.extents.end() - 1, 1);
+    flat.extents.back() = element_count(last);
+    break;
+  }
+  return flat;
+}
+
+}  // namespace
+
+void CpuKernelEmitter::lanes(const Node& whole) {
+  const BlockId body = whole.blocks[0];
   const Ids& arguments = kernel_.block(body).arguments;
-  if (is_tiny(n.extents, body)) return unrolled(arguments, n.extents, [&] { block(body); });
+  if (is_tiny(whole.extents, body)) return unrolled(arguments, whole.extents, [&] { block(body); });
+  const Node n = flattened(kernel_, whole);
   const VectorPlan plan = plan_of(n);
   if (plan.width == 1) return nest(arguments, n.extents, std::nullopt, [&] { block(body); });
   if (lanes_transposed(n, plan)) return;

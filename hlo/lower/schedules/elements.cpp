@@ -101,32 +101,14 @@ Status lower_elements(LoweredOp& lowered, const FusedOp& fused,
 Taken emit_elements(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
                     const LowerLimits& limits) {
   std::vector<bool> stored(fused.results.size());
-  std::vector<uint32_t> rest;
-  for (uint32_t r = 0; r < fused.results.size(); ++r) {
-    // An empty result needs neither a store nor a load.
+  for (uint32_t r = 0; r < fused.results.size(); ++r)
     stored[r] = has_no_elements(fused.results[r].type());
-    if (!stored[r]) rest.push_back(r);
-  }
-  // The order in which the results are computed.
-  const auto place = [&](uint32_t r) {
-    return std::ranges::find(fused.inner, fused.results[r].def) - fused.inner.begin();
-  };
-  std::ranges::stable_sort(rest, {}, place);
-  Dependencies dependencies(fused);
-  for (int part = 0; !rest.empty(); ++part) {
-    std::vector<uint32_t> now;
-    std::vector<uint32_t> later;
-    for (const uint32_t r : rest) {
-      const bool fits =
-          now.empty() || fused.results[r].type().dims() == fused.results[now[0]].type().dims();
-      const bool waits =
-          fused.op.code() == OpCode::kFusion && dependencies.has_to_wait(fused.results[r], stored);
-      (fits && !waits ? now : later).push_back(r);
-    }
+  int part = 0;
+  for (const std::vector<uint32_t>& now : loops_of_results(fused)) {
     TENON_TRY(lower_elements(lowered, fused, now, stored, tuning, limits,
                              part == 0 ? "" : fmt::format("_{}", part)));
     for (const uint32_t r : now) stored[r] = true;
-    rest = std::move(later);
+    ++part;
   }
   return true;
 }
@@ -188,6 +170,38 @@ std::optional<double> estimate_elements(const ScheduleInput& input) {
 }
 
 }  // namespace
+
+std::vector<std::vector<uint32_t>> loops_of_results(const FusedOp& fused) {
+  std::vector<bool> stored(fused.results.size());
+  std::vector<uint32_t> rest;
+  for (uint32_t r = 0; r < fused.results.size(); ++r) {
+    // An empty result needs neither a store nor a load.
+    stored[r] = has_no_elements(fused.results[r].type());
+    if (!stored[r]) rest.push_back(r);
+  }
+  // The order in which the results are computed.
+  const auto place = [&](uint32_t r) {
+    return std::ranges::find(fused.inner, fused.results[r].def) - fused.inner.begin();
+  };
+  std::ranges::stable_sort(rest, {}, place);
+  Dependencies dependencies(fused);
+  std::vector<std::vector<uint32_t>> loops;
+  while (!rest.empty()) {
+    std::vector<uint32_t> now;
+    std::vector<uint32_t> later;
+    for (const uint32_t r : rest) {
+      const bool fits =
+          now.empty() || fused.results[r].type().dims() == fused.results[now[0]].type().dims();
+      const bool waits =
+          fused.op.code() == OpCode::kFusion && dependencies.has_to_wait(fused.results[r], stored);
+      (fits && !waits ? now : later).push_back(r);
+    }
+    for (const uint32_t r : now) stored[r] = true;
+    loops.push_back(std::move(now));
+    rest = std::move(later);
+  }
+  return loops;
+}
 
 constinit const Schedule kSharedReduction = {
     "shared-reduction",

@@ -10,6 +10,7 @@
 #include "hlo/lower/elements/branches.h"
 #include "hlo/lower/elements/index_math.h"
 #include "hlo/lower/schedules/scattering/scatter.h"
+#include "hlo/lower/schedules/schedules.h"
 #include "hlo/lower/uses.h"
 
 namespace tenon::hlo::lower {
@@ -18,10 +19,9 @@ namespace {
 using kernel::Builder;
 using kernel::MemoryId;
 
-// Whether `op` has one result and reads `value`, if at all, only at the index of the result's
-// element, with the same type.
+// Whether `op` reads `value`, if at all, only at the index of the element that it computes, with
+// the same type.
 bool reads_in_place(const Instruction& op, Value value) {
-  if (op.result_count() != 1) return false;
   const std::vector<Value> operands = all_operands(op);
   if (std::ranges::find(operands, value) == operands.end()) return true;
   const auto same_index = [](const Instruction& each, Value operand) {
@@ -86,28 +86,33 @@ class Workgroup {
     held_[memory] = value;
   }
 
-  // Whether `op` may overwrite `memory` with its result: no later op reads the value in it.
-  bool may_take(const Instruction& op, MemoryId memory) const {
+  // Whether `op` may overwrite `memory` with a result: no later op reads the value in it.
+  bool may_take(const Instruction& op, Value result, MemoryId memory) const {
     const auto held = held_.find(memory);
-    return held != held_.end() && held->second.type() == op.result_type() &&
+    return held != held_.end() && held->second.type() == result.type() &&
            ends_at(held->second, op) && reads_in_place(op, held->second);
   }
 
-  // Memory for the only result of `op`: that of the state that it becomes, that of an operand that
-  // it overwrites, or new memory.
-  MemoryId memory_for(const Instruction& op) {
+  // Memory for a result of `op`, which one loop computes: that of the state that it becomes, that
+  // of an operand that it overwrites, or new memory; none of those in `taken`.
+  MemoryId memory_for(const Instruction& op, Value result,
+                      const std::vector<MemoryId>& taken = {}) {
+    const auto is_free = [&](MemoryId memory) {
+      return std::ranges::find(taken, memory) == taken.end() && may_take(op, result, memory);
+    };
     const Instruction* const end = op.parent()->return_instruction();
     const auto state = states_.find(op.parent());
     for (const Use& use : op.uses()) {
-      if (state == states_.end() || use.user != end) continue;
+      if (state == states_.end() || use.user != end || end->operand(use.operand) != result)
+        continue;
       const MemoryId memory = state->second[use.operand];
-      if (may_take(op, memory)) return memory;
+      if (is_free(memory)) return memory;
     }
     for (const Value operand : op.operands()) {
       const MemoryId memory = e_.memory_of(operand);
-      if (may_take(op, memory) && held_[memory] == operand) return memory;
+      if (is_free(memory) && held_[memory] == operand) return memory;
     }
-    return scratch(op.result_type());
+    return scratch(result.type());
   }
 
   // The memory of the array that result `r` of `op` updates, if the update may be in place.
@@ -178,13 +183,47 @@ class Workgroup {
     }
   }
 
+  // Computes the arrays that a fusion results in, those of one shape in one loop; returns false for
+  // any other op.
+  bool fusion(const Instruction& op) {
+    if (op.code() != OpCode::kFusion || op.result_count() < 2 ||
+        !std::ranges::all_of(op.result_types(), is_array)) {
+      return false;
+    }
+    const auto loops = loops_of_results(FusedOp(op));
+    for (const std::vector<uint32_t>& loop : loops) {
+      std::vector<Value> results;
+      std::vector<MemoryId> memories;
+      for (const uint32_t r : loop) {
+        const Value& result = results.emplace_back(Value{const_cast<Instruction*>(&op), r});
+        // A later loop may read what an operand holds.
+        memories.push_back(loops.size() == 1 ? memory_for(op, result, memories)
+                                             : scratch(result.type()));
+      }
+      b_.lanes(results[0].type().dims(), [&](const Values& index) {
+        // All before the first store, which may overwrite an operand.
+        Elements elements;
+        for (const Value result : results) elements.push_back(e_.element(result, index));
+        for (size_t i = 0; i < results.size(); ++i) e_.store(elements[i], memories[i], index);
+      });
+      for (size_t i = 0; i < results.size(); ++i) hold(results[i], memories[i]);
+    }
+    for (uint32_t r = 0; r < op.result_count(); ++r) {
+      // One without elements.
+      const Value result{const_cast<Instruction*>(&op), r};
+      if (e_.memory_of(result) == kernel::kNone) hold(result, scratch(result.type()));
+    }
+    return true;
+  }
+
   void instruction(const Instruction& op) {
     // Constants in memory are inputs of the kernel.
-    if (op.code() == OpCode::kConstant || update_in_place(op) || scatter(op)) return;
+    if (op.code() == OpCode::kConstant || update_in_place(op) || scatter(op) || fusion(op)) return;
     for (uint32_t r = 0; r < op.result_count(); ++r) {
       const Value value{const_cast<Instruction*>(&op), r};
       if (is_array(value.type())) {
-        const MemoryId memory = op.result_count() == 1 ? memory_for(op) : scratch(value.type());
+        const MemoryId memory =
+            op.result_count() == 1 ? memory_for(op, value) : scratch(value.type());
         store(value, memory);
         hold(value, memory);
       } else {

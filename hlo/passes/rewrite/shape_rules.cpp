@@ -41,6 +41,11 @@ constexpr Condition kIdentityBroadcast{
     "the result has the shape of x, with its dimensions in order", [](const Match& m) {
       return same_type(m) && counts(m.root().i64s(AttrKey::broadcast_dimensions));
     }};
+constexpr Condition kRepeatsNothing{
+    "the broadcast adds no dimension but some of size 1, and keeps the order", [](const Match& m) {
+      return std::ranges::is_sorted(m.inner().i64s(AttrKey::broadcast_dimensions)) &&
+             element_count(m.inner().result_type().dims()) == element_count(m.x().type().dims());
+    }};
 constexpr Condition kWholeSlice{
     "the slice has all elements",
     [](const Match& m) { return same_type(m) && all_are(m.root().i64s(AttrKey::strides), 1); }};
@@ -420,6 +425,8 @@ constexpr Rule kRules[] = {
      .because = "no element moves"},
     {.name = "reshape-reshape", .pattern = "reshape(reshape(x))", .replacement = "reshape(x)",
      .build = reshape_at_once, .because = "the order of elements stays"},
+    {.name = "reshape-broadcast", .pattern = "reshape(broadcast_in_dim(x))", .where = kRepeatsNothing,
+     .replacement = "reshape(x)", .build = reshape_at_once, .because = "no element is repeated, and their order stays"},
     {.name = "broadcast-identity", .pattern = "broadcast_in_dim(x)", .where = kIdentityBroadcast,
      .replacement = "x", .because = "no element moves"},
     {.name = "broadcast-broadcast", .pattern = "broadcast_in_dim(broadcast_in_dim(x))",
