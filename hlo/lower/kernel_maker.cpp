@@ -232,6 +232,18 @@ void if_whole(Builder& b, const std::vector<TilePlace>& places, const std::funct
   b.if_else(is_whole, without_results(whole), without_results(part));
 }
 
+namespace {
+
+// So many rows that those of a few elements fill whole vectors.
+int64_t lanes_of_rows(int64_t rows, int64_t elements) {
+  constexpr int64_t kFewElements = 32;
+  constexpr int64_t kTogether = 16;  // The elements of a vector.
+  if (elements < 2 || elements > kFewElements || rows < kTogether / 4) return rows;
+  return std::max(rows / kTogether, int64_t{1}) * kTogether;
+}
+
+}  // namespace
+
 void for_each_index(Builder& b, const Dims& dims, TuningParameters& tuning,
                     const std::function<void(const Values&)>& body) {
   // Each workgroup has a box of indices with about the requested number of lanes, filled from the
@@ -239,7 +251,10 @@ void for_each_index(Builder& b, const Dims& dims, TuningParameters& tuning,
   int64_t rest = tuning.choose(parameters::kLanes, CostModel().lanes);
   Dims tile(dims.size(), 1);
   for (size_t d = dims.size(); d-- > 0 && rest > 1;) {
-    tile[d] = std::min(dims[d], rest);
+    tile[d] = std::min(
+        dims[d],
+        lanes_of_rows(rest, element_count(Dims(dims.begin() + static_cast<std::ptrdiff_t>(d) + 1,
+                                               dims.end()))));
     rest = tile[d] == dims[d] ? rest / dims[d] : 1;
   }
   Dims grid(dims.size());

@@ -169,8 +169,8 @@ bool CpuKernelEmitter::only_stores_follow(const Node& n, NodeId from) const {
 // vector, at addresses that depend only on indices.
 std::vector<NodeId> CpuKernelEmitter::transposed_loads(const Node& n, ValueId lane,
                                                        ValueId down) const {
-  const Varying along(kernel_, n, lane);
-  const Varying across(kernel_, n, down);
+  const Varying along(kernel_, n, {lane});
+  const Varying across(kernel_, n, {down});
   std::vector<NodeId> found;
   std::set<ValueId> loaded;
   for (const NodeId each : kernel_.block(n.blocks[0]).nodes) {
@@ -226,7 +226,7 @@ bool CpuKernelEmitter::lanes_transposed(const Node& n, const VectorPlan& plan) {
 void CpuKernelEmitter::squares(const Node& n, size_t along, size_t down, int64_t size,
                                const std::vector<NodeId>& loads) {
   const Ids& arguments = kernel_.block(n.blocks[0]).arguments;
-  const Varying varying(kernel_, n, arguments[along]);
+  const Varying varying(kernel_, n, {arguments[along]});
   const auto square = [&](Value* first_row, Value* first_column) {
     values_[arguments[down]] = index_from(first_row);
     std::map<NodeId, std::vector<Value*>> columns;

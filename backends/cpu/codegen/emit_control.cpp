@@ -70,6 +70,13 @@ bool CpuKernelEmitter::only_computes(kernel::BlockId id) const {
 // and branches follow from.)
 CpuKernelEmitter::Many CpuKernelEmitter::masked_block(kernel::BlockId id, Value* mask,
                                                       const Ids& like) {
+  // Lanes of a pattern (emit_patterns.cpp) that are known need no branch.
+  if (const auto* known = llvm::dyn_cast<llvm::Constant>(mask); known && !known->isNullValue()) {
+    Value* const outer = std::exchange(mask_, known->isAllOnesValue() ? nullptr : mask);
+    const Many given = block(id);
+    mask_ = outer;
+    return given;
+  }
   codegen::LlvmValues zeros;
   for (const kernel::ValueId value : like) {
     zeros.push_back(llvm::Constant::getNullValue(type_of(kernel_.value(value).type, true)));

@@ -19,6 +19,7 @@ using kernel::ValueId;
 
 namespace {
 
+constexpr int64_t kLeastFlat = 8;             // elements of several dimensions in one
 constexpr size_t kMostNodesAbreast = 120;     // for vectors of several registers
 constexpr size_t kMostNodesFourAbreast = 60;  // with sixteen registers
 constexpr size_t kMostAccessesAbreast = 12;
@@ -42,7 +43,7 @@ CpuKernelEmitter::VectorPlan CpuKernelEmitter::plan_of(const Node& n) {
   }
   const int64_t extent = n.extents[plan.dimension];
   if (extent < 2) return plan;
-  const Varying varying(kernel_, n, kernel_.block(n.blocks[0]).arguments[plan.dimension]);
+  const Varying varying(kernel_, n, {kernel_.block(n.blocks[0]).arguments[plan.dimension]});
   if (!varying.together() || varying.nodes() > kMostNodes) return plan;
   const int64_t element = varying.widest() == 0 ? 4 : varying.widest();
   const auto most = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(extent)));
@@ -116,9 +117,60 @@ void CpuKernelEmitter::in_lanes(int64_t width, const Varying& varying,
 
 namespace {
 
-// Whether the indices from `first` on are used for places in memory alone, so that the elements of
-// each access lie one after the other along all of these dimensions.
-bool are_one_dimension(const kernel::Kernel& kernel, const Node& n, size_t first) {
+// The `if` that a body consists of, beside what its condition x < y needs.
+struct Bound {
+  NodeId branch = kernel::kNone;
+  const Node* condition = nullptr;
+};
+
+std::optional<Bound> bound_of(const kernel::Kernel& kernel, const Block& body) {
+  if (body.nodes.empty()) return {};
+  Bound bound{body.nodes.back(), nullptr};
+  const Node& branch = kernel.node(bound.branch);
+  // A block ends with a yield.
+  if (branch.op != OpCode::kIf || !branch.results.empty() ||
+      kernel.block(branch.blocks[1]).nodes.size() > 1) {
+    return {};
+  }
+  for (const NodeId id : body.nodes) {
+    const Node& n = kernel.node(id);
+    if (id == bound.branch) break;
+    if (!kernel::is_scalar_op(n.op)) return {};
+    if (n.results[0] == branch.operands[0]) bound.condition = &n;
+  }
+  const bool is_bound = bound.condition != nullptr && bound.condition->op == OpCode::kLt &&
+                        kernel.value(bound.condition->operands[0]).type == kernel.index_type;
+  return is_bound ? std::optional(bound) : std::nullopt;
+}
+
+// By how much `value` grows from one iteration of `lane` to the next, if that is constant.
+std::optional<int64_t> growth(const kernel::Kernel& kernel, const Varying& varying,
+                              const kernel::Ranges& ranges, const Block& block, ValueId value,
+                              ValueId lane) {
+  if (value == lane) return 1;
+  if (!varying(value)) return 0;
+  for (const NodeId id : block.nodes) {
+    const Node& n = kernel.node(id);
+    if (n.results.size() != 1 || n.results[0] != value || ranges.may_overflow(value)) continue;
+    const auto of = [&](size_t i) {
+      return growth(kernel, varying, ranges, block, n.operands[i], lane);
+    };
+    if (n.op == OpCode::kConvert) {
+      return n.type == kernel.index_type ? of(0) : std::nullopt;
+    }
+    if (n.op != OpCode::kAdd && n.op != OpCode::kSub) return std::nullopt;
+    const auto x = of(0);
+    const auto y = of(1);
+    if (!x || !y) return std::nullopt;
+    return n.op == OpCode::kAdd ? *x + *y : *x - *y;
+  }
+  return std::nullopt;
+}
+
+// Whether the indices from `first` on are used, but for the condition, for places in memory alone,
+// so that the elements of each access lie one after the other along all of these dimensions.
+bool are_one_dimension(const kernel::Kernel& kernel, const Node& n, size_t first,
+                       const Node* condition) {
   const std::vector<ValueId>& arguments = kernel.block(n.blocks[0]).arguments;
   std::set<ValueId> indices(arguments.begin() + static_cast<std::ptrdiff_t>(first),
                             arguments.end());
@@ -126,6 +178,7 @@ bool are_one_dimension(const kernel::Kernel& kernel, const Node& n, size_t first
   for (size_t d = first; d < arguments.size(); ++d) slopes.emplace_back(kernel, arguments[d]);
   const auto is_index = [&](ValueId value) { return indices.contains(value); };
   return !kernel::any_node(kernel, n.blocks[0], [&](const Node& each) {
+    if (&each == condition) return false;
     const bool computes =
         each.op == OpCode::kAdd || each.op == OpCode::kSub || each.op == OpCode::kMul;
     if (computes && std::ranges::any_of(each.operands, is_index)) {
@@ -143,35 +196,57 @@ bool are_one_dimension(const kernel::Kernel& kernel, const Node& n, size_t first
   });
 }
 
-// The loop with as many of its last dimensions as possible in the last one: rows of a few elements
-// fill whole vectors.
-Node flattened(const kernel::Kernel& kernel, const Node& n) {
-  Node flat = n;
+}  // namespace
+
+std::optional<NodeId> CpuKernelEmitter::rows_bound(const Node& n, size_t first) const {
+  const Block& body = kernel_.block(n.blocks[0]);
+  const std::optional<Bound> bound = bound_of(kernel_, body);
+  for (size_t d = first; bound && d < n.extents.size(); ++d) {
+    const ValueId lane = body.arguments[d];
+    const Varying varying(kernel_, n, {lane});
+    const auto grows = [&](size_t i, int64_t by) {
+      return growth(kernel_, varying, ranges_, body, bound->condition->operands[i], lane) == by;
+    };
+    if (!grows(0, d == first ? 1 : 0) || !grows(1, 0)) return {};
+  }
+  return bound ? std::optional(bound->branch) : std::nullopt;
+}
+
+// Rows of a few elements then fill whole vectors. A condition may leave out the last rows.
+CpuKernelEmitter::FlatLanes CpuKernelEmitter::flattened(const Node& n) const {
+  FlatLanes flat{n, {}};
   for (size_t first = 0; first + 1 < n.extents.size(); ++first) {
-    const Dims last(n.extents.begin() + static_cast<std::ptrdiff_t>(first), n.extents.end());
-    if (element_count(last) > INT32_MAX || !are_one_dimension(kernel, n, first)) continue;
-    std::fill(flat.extents.begin() + static_cast<std::ptrdiff_t>(first), flat.extents.end() - 1, 1);
-    flat.extents.back() = element_count(last);
+    const auto begin = static_cast<std::ptrdiff_t>(first);
+    const int64_t count = element_count(Dims(n.extents.begin() + begin, n.extents.end()));
+    if (count > INT32_MAX || count < kLeastFlat) continue;
+    const std::optional<NodeId> bound = rows_bound(n, first);
+    const Node* condition =
+        bound ? bound_of(kernel_, kernel_.block(n.blocks[0]))->condition : nullptr;
+    if (!are_one_dimension(kernel_, n, first, condition)) continue;
+    std::fill(flat.node.extents.begin() + begin, flat.node.extents.end() - 1, 1);
+    flat.node.extents.back() = count;
+    if (bound) flat.rows = n.extents[first];
     break;
   }
   return flat;
 }
 
-}  // namespace
-
 void CpuKernelEmitter::lanes(const Node& whole) {
   const BlockId body = whole.blocks[0];
   const Ids& arguments = kernel_.block(body).arguments;
   if (is_tiny(whole.extents, body)) return unrolled(arguments, whole.extents, [&] { block(body); });
-  const Node n = flattened(kernel_, whole);
+  const FlatLanes flat = flattened(whole);
+  const Node& n = flat.node;
+  if (n.extents == whole.extents && lanes_by_patterns(whole)) return;
   const VectorPlan plan = plan_of(n);
-  if (plan.width == 1) return nest(arguments, n.extents, std::nullopt, [&] { block(body); });
-  if (lanes_transposed(n, plan)) return;
+  if (plan.width == 1) return nest(arguments, whole.extents, std::nullopt, [&] { block(body); });
+  if (n.extents == whole.extents && lanes_transposed(n, plan)) return;
   const ValueId lane = arguments[plan.dimension];
   const int64_t extent = n.extents[plan.dimension];
-  const Varying varying(kernel_, n, lane);
+  const Varying varying(kernel_, n, {lane});
   nest(arguments, n.extents, plan.dimension, [&] {
-    Value* const count = bounded(kernel_.block(body), lane, extent, varying);
+    Value* const count = flat.rows ? bounded_rows(kernel_.block(body), lane, *flat.rows, extent)
+                                   : bounded(kernel_.block(body), lane, extent, varying);
     in_lanes(plan.width, varying, [&] {
       if (!lanes_down_columns(n, lane, extent, count)) strips(lane, count, [&] { block(body); });
     });
@@ -207,71 +282,41 @@ void CpuKernelEmitter::strips(ValueId lane, Value* count, const std::function<vo
   b_.SetInsertPoint(after);
 }
 
-namespace {
-
-// By how much `value` grows from one iteration of `lane` to the next, if that is constant.
-std::optional<int64_t> growth(const kernel::Kernel& kernel, const Varying& varying,
-                              const kernel::Ranges& ranges, const Block& block, ValueId value,
-                              ValueId lane) {
-  if (value == lane) return 1;
-  if (!varying(value)) return 0;
-  for (const NodeId id : block.nodes) {
-    const Node& n = kernel.node(id);
-    if (n.results.size() != 1 || n.results[0] != value || ranges.may_overflow(value)) continue;
-    const auto of = [&](size_t i) {
-      return growth(kernel, varying, ranges, block, n.operands[i], lane);
-    };
-    if (n.op == OpCode::kConvert) {
-      return n.type == kernel.index_type ? of(0) : std::nullopt;
-    }
-    if (n.op != OpCode::kAdd && n.op != OpCode::kSub) return std::nullopt;
-    const auto x = of(0);
-    const auto y = of(1);
-    if (!x || !y) return std::nullopt;
-    return n.op == OpCode::kAdd ? *x + *y : *x - *y;
-  }
-  return std::nullopt;
-}
-
-}  // namespace
-
 bool CpuKernelEmitter::grows_by_one(const Node& n, ValueId value, ValueId lane) const {
-  const Varying varying(kernel_, n, lane);
+  const Varying varying(kernel_, n, {lane});
   return growth(kernel_, varying, ranges_, kernel_.block(n.blocks[0]), value, lane) == 1;
 }
 
 // The condition `x < y` in lane l is x0 + l < y, so it holds for the first y - x0 lanes.
 CpuKernelEmitter::Value* CpuKernelEmitter::bounded(const Block& body, ValueId lane, int64_t extent,
                                                    const Varying& varying) {
-  Value* const all = number(extent);
-  if (body.nodes.empty()) return all;
-  const NodeId last = body.nodes.back();
-  const Node& branch = kernel_.node(last);
-  if (branch.op != OpCode::kIf || !branch.results.empty()) return all;
-  // A block ends with a yield.
-  if (kernel_.block(branch.blocks[1]).nodes.size() > 1) return all;
-  const Node* condition = nullptr;
-  for (const NodeId id : body.nodes) {
-    const Node& n = kernel_.node(id);
-    if (id == last) break;
-    if (!kernel::is_scalar_op(n.op)) return all;
-    if (n.results[0] == branch.operands[0]) condition = &n;
+  const std::optional<Bound> bound = bound_of(kernel_, body);
+  if (!bound || varying(bound->condition->operands[1]) ||
+      growth(kernel_, varying, ranges_, body, bound->condition->operands[0], lane) != 1) {
+    return number(extent);
   }
-  if (condition == nullptr || condition->op != OpCode::kLt ||
-      kernel_.value(condition->operands[0]).type != kernel_.index_type ||
-      growth(kernel_, varying, ranges_, body, condition->operands[0], lane) != 1 ||
-      varying(condition->operands[1])) {
-    return all;
-  }
+  return places_left(body, lane, extent);
+}
+
+CpuKernelEmitter::Value* CpuKernelEmitter::bounded_rows(const Block& body, ValueId lane,
+                                                        int64_t rows, int64_t extent) {
+  return b_.CreateMul(places_left(body, lane, rows), number(extent / rows));
+}
+
+// How often the condition of the body holds, from the first iteration on, of `extent` times.
+CpuKernelEmitter::Value* CpuKernelEmitter::places_left(const Block& body, ValueId lane,
+                                                       int64_t extent) {
+  const Bound bound = *bound_of(kernel_, body);
   values_[lane] = index_from(number(0));
   for (const NodeId id : body.nodes) {
-    if (id != last) operation(kernel_.node(id));
+    if (id != bound.branch) operation(kernel_.node(id));
   }
-  Value* const left =
-      b_.CreateSub(wide_of(form(condition->operands[1])), wide_of(form(condition->operands[0])));
-  taken_ = last;
+  Value* const left = b_.CreateSub(wide_of(form(bound.condition->operands[1])),
+                                   wide_of(form(bound.condition->operands[0])));
+  taken_ = bound.branch;
   return b_.CreateBinaryIntrinsic(
-      llvm::Intrinsic::smax, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, all), number(0));
+      llvm::Intrinsic::smax, b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, number(extent)),
+      number(0));
 }
 
 }  // namespace tenon::cpu

@@ -135,6 +135,7 @@ CpuKernelEmitter::Value* CpuKernelEmitter::gathered_in_words(const Address& wher
 }
 
 void CpuKernelEmitter::load(const Node& n) {
+  if (load_by_pattern(n)) return;
   if (!provided_.empty()) {
     const auto found = provided_.find(static_cast<kernel::NodeId>(&n - kernel_.nodes.data()));
     if (found != provided_.end()) {
@@ -177,6 +178,7 @@ void CpuKernelEmitter::load(const Node& n) {
 }
 
 void CpuKernelEmitter::store(const Node& n) {
+  if (store_by_pattern(n)) return;
   const Address where = address(n.memories[0], n.operands, 1);
   const Lanes lanes = form(n.operands[0]);
   const llvm::Align align = align_of(n.type);

@@ -200,7 +200,7 @@ bool CpuKernelEmitter::reduce_by_vectors(const Node& n) {
   const int64_t extent = n.extents.empty() ? 0 : n.extents[plan.dimension];
   while (plan.width > extent) plan.width /= 2;  // Each lane must have a leaf.
   if (plan.width < 2) return false;
-  const Varying varying(kernel_, n, kernel_.block(n.blocks[0]).arguments[plan.dimension]);
+  const Varying varying(kernel_, n, {kernel_.block(n.blocks[0]).arguments[plan.dimension]});
   for (const ValueId result : n.results) {
     if (!varying(result)) return false;
   }

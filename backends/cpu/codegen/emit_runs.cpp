@@ -207,7 +207,9 @@ CpuKernelEmitter::Value* CpuKernelEmitter::side_by_side(std::vector<Value*> grou
 bool CpuKernelEmitter::joined(const std::vector<NodeId>& nodes, size_t first,
                               std::set<NodeId>& done) {
   const Node& n = kernel_.node(nodes[first]);
-  if (width_ == 1 || is_pred(n.type) || (n.op == OpCode::kLoad && !provided_.empty())) return false;
+  if (width_ == 1 || pattern_ != nullptr || is_pred(n.type) ||
+      (n.op == OpCode::kLoad && !provided_.empty()))
+    return false;
   const int64_t stride = apart(n);
   const int64_t size = std::abs(stride);
   if (size < 2 || size > kMostApart || (stride < 0 && n.op == OpCode::kStore)) return false;

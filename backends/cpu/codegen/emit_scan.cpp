@@ -120,7 +120,7 @@ bool CpuKernelEmitter::scan_by_vectors(const Node& n) {
   VectorPlan plan = plan_of(n);
   while (plan.width > n.extents[0]) plan.width /= 2;
   if (plan.width < 2) return false;
-  const Varying varying(kernel_, n, kernel_.block(n.blocks[0]).arguments[0]);
+  const Varying varying(kernel_, n, {kernel_.block(n.blocks[0]).arguments[0]});
   for (const ValueId result : n.results) {
     if (!varying(result)) return false;
   }

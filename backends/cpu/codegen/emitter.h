@@ -85,6 +85,34 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
   Lanes index_from(Value* wide, int64_t stride);
   Lanes index_from(Value* wide) override { return index_from(wide, 0); }
 
+  // --- emit_patterns.cpp
+  /// A lanes loop over rows of a few elements: vectors of `width` lanes, which have the same places
+  /// in rows for each `rows` rows.
+  struct RowPattern {
+    size_t row = 0;  ///< The dimension of rows; all later ones are within a row.
+    kernel::ValueId row_index = kernel::kNone;
+    Dims sizes;         ///< Of a row.
+    int64_t count = 1;  ///< Its elements.
+    int64_t width = 0;
+    int64_t rows = 0;
+    std::optional<kernel::NodeId> bound;  ///< An `if` on the number of rows.
+    /// By how much the place of an access grows from row to row, and within a row.
+    std::map<const kernel::Node*, std::vector<int64_t>> slopes;
+
+    /// The places of a vector whose first lane is element `first` of the rows.
+    std::vector<int64_t> places_of(const kernel::Node& access, int64_t first) const;
+  };
+  struct PatternPlaces;
+  std::optional<RowPattern> pattern_of(const kernel::Node& n) const;
+  /// False, without emitting code, if there is no pattern.
+  bool lanes_by_patterns(const kernel::Node& n);
+  void set_pattern_indices(const kernel::Node& n);
+  Value* index_at_pattern(kernel::ValueId value);
+  std::optional<PatternPlaces> pattern_places(const kernel::Node& n);
+  Value* constant_mask(const std::function<bool(int64_t)>& holds);
+  bool load_by_pattern(const kernel::Node& n);
+  bool store_by_pattern(const kernel::Node& n);
+
   // --- emit_math.cpp
   Value* math(const kernel::Node& n, Value* x, Value* y);
   /// The module's shared function for the node's math function, on values of the arguments' types.
@@ -128,6 +156,16 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
     int64_t width = 1;
   };
   VectorPlan plan_of(const kernel::Node& n);
+  /// A lanes loop with as many of its last dimensions as possible in the last one.
+  struct FlatLanes {
+    kernel::Node node;
+    std::optional<int64_t>
+        rows;  ///< Of the last dimension, if the body is an `if` on their number.
+  };
+  FlatLanes flattened(const kernel::Node& n) const;
+  /// The `if` that a body consists of, if it bounds the index of dimension `first` by the same in
+  /// all later ones.
+  std::optional<kernel::NodeId> rows_bound(const kernel::Node& n, size_t first) const;
   /// Emits loops over all dimensions of `extents` except `except`; their indices go to `arguments`.
   void nest(const Ids& arguments, const Dims& extents, std::optional<size_t> except,
             const std::function<void()>& body);
@@ -138,6 +176,10 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
   /// `if` that bounds the index.
   Value* bounded(const kernel::Block& body, kernel::ValueId lane, int64_t extent,
                  const Varying& varying);
+  /// The same for a flattened loop whose body is an `if` that bounds its rows.
+  Value* bounded_rows(const kernel::Block& body, kernel::ValueId lane, int64_t rows,
+                      int64_t extent);
+  Value* places_left(const kernel::Block& body, kernel::ValueId lane, int64_t extent);
   void in_lanes(int64_t width, const Varying& varying, const std::function<void()>& body);
 
   /// Whether `value` increases by one from each iteration of `lane` to the next in the body of a
@@ -259,6 +301,9 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
   const Varying* varying_ = nullptr;
   Value* mask_ = nullptr;                      ///< Null: all lanes.
   std::map<kernel::NodeId, Value*> provided_;  ///< Values of loads that are already in registers.
+  const RowPattern* pattern_ = nullptr;        ///< Within lanes_by_patterns().
+  Value* first_row_ = nullptr;                 ///< Of the pattern.
+  int64_t pattern_place_ = 0;                  ///< Lane 0 of the current vector, in elements.
   kernel::NodeId taken_ = kernel::kNone;  ///< An `if` whose condition holds in all lanes that run.
 };
 

@@ -33,9 +33,10 @@ bool is_short(OpCode function) {
 
 }  // namespace
 
-Varying::Varying(const kernel::Kernel& kernel, const Node& statement, ValueId lane)
+Varying::Varying(const kernel::Kernel& kernel, const Node& statement,
+                 const std::vector<ValueId>& lanes)
     : kernel_(kernel), varies_(kernel.values.size()) {
-  varies_[lane] = true;
+  for (const ValueId lane : lanes) varies_[lane] = true;
   // Whether a loop-carried value varies may be known only at the end of the loop.
   do {
     changed_ = false;

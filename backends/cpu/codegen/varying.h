@@ -8,11 +8,12 @@
 
 namespace tenon::cpu {
 
-/// The varying values within a `lanes`, `reduce` or `scan` statement whose index `lane` differs in
-/// each lane.
+/// The varying values within a `lanes`, `reduce` or `scan` statement whose indices `lanes` differ
+/// in each lane.
 class Varying {
  public:
-  Varying(const kernel::Kernel& kernel, const kernel::Node& statement, kernel::ValueId lane);
+  Varying(const kernel::Kernel& kernel, const kernel::Node& statement,
+          const std::vector<kernel::ValueId>& lanes);
 
   /// Whether `value` may differ between lanes.
   bool operator()(kernel::ValueId value) const { return varies_[value]; }

@@ -164,10 +164,16 @@ class ConcatenationKernel {
 
 // On a device whose lanes are those of registers: elsewhere lanes that store elsewhere cost
 // nothing, and loops one after the other have fewer of them.
+// Of short rows whose parts are only moved, vectors of whole rows do with constant masks.
 std::optional<double> estimate_concatenation(const ScheduleInput& input) {
-  if (!concatenation_of(input.fused)) return std::nullopt;
+  const std::optional<Concatenation> parts = concatenation_of(input.fused);
+  if (!parts) return std::nullopt;
   const bool wide = input.limits.vector_bytes >= input.limits.cost.wide_register;
-  return input.elements_seconds * (wide ? 0.75 : 1.5);
+  const bool computes = std::ranges::any_of(input.fused.inner, [](const Instruction* op) {
+    return op->info().category == Category::kElementwise;
+  });
+  const bool few = elements_from(parts->dims, parts->axis) <= kMostInALane;
+  return input.elements_seconds * (wide && (computes || !few) ? 0.75 : 1.5);
 }
 
 Taken emit_concatenation(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,

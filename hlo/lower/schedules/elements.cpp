@@ -48,14 +48,13 @@ class Dependencies {
   std::set<std::tuple<const Instruction*, uint32_t, bool>> seen_;
 };
 
-// The elements of the last dimensions that one lane stores, if its vectors would have gaps between
-// them: they become adjacent then. Elementwise ops alone stay in the memory of an operand.
+// The elements of the last dimensions that one lane stores, if it gathers all of them by one index.
 size_t dimensions_of_lanes(const FusedOp& fused, const Dims& dims, const LowerLimits& limits) {
   constexpr int64_t kShort = 7;  // elements
   constexpr int64_t kLeastLanes = 64;
   constexpr size_t kMostOps = 8;
-  const auto moves = [](const Instruction* op) {
-    return op->info().category != Category::kElementwise;
+  const auto gathers = [](const Instruction* op) {
+    return op->info().fusion == FusionKind::kGathers;
   };
   size_t rest = dims.size();
   int64_t together = 1;
@@ -63,7 +62,7 @@ size_t dimensions_of_lanes(const FusedOp& fused, const Dims& dims, const LowerLi
   const bool wide = limits.vector_bytes >= limits.cost.wide_register;
   const bool many = element_count(dims) / std::max<int64_t>(together, 1) >= kLeastLanes;
   const bool few = fused.inner.size() <= kMostOps && !fused.combines(nullptr);
-  const bool fits = wide && many && few && std::ranges::any_of(fused.inner, moves);
+  const bool fits = wide && many && few && std::ranges::any_of(fused.inner, gathers);
   return fits && together > 1 ? rest : dims.size();
 }
 
