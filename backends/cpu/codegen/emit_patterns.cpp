@@ -18,6 +18,7 @@ using kernel::ValueId;
 namespace {
 
 constexpr int64_t kLongestRow = 32;
+constexpr int64_t kMostLanesOfPattern = 16;   // Workgroups have multiples of 16 short rows.
 constexpr size_t kMostNodesByPatterns = 600;  // of all vectors of a pattern
 constexpr size_t kMostWindows = 8;            // of an access; more elements are gathered as fast
 
@@ -124,7 +125,8 @@ std::optional<CpuKernelEmitter::RowPattern> CpuKernelEmitter::pattern_of(const N
   PatternCheck check(kernel_, inner, pattern.bound.value_or(kernel::kNone));
   if (!check.run(n.blocks[0]) || check.accesses().empty()) return {};
   const Varying varying(kernel_, n, {arguments.begin() + within - 1, arguments.end()});
-  pattern.width = vector_bytes_ / (varying.widest() == 0 ? 4 : varying.widest());
+  pattern.width =
+      std::min(vector_bytes_ / (varying.widest() == 0 ? 4 : varying.widest()), kMostLanesOfPattern);
   pattern.rows = pattern.width / std::gcd(pattern.width, pattern.count);
   const int64_t vectors = pattern.rows * pattern.count / pattern.width;
   if (pattern.rows == 1 || n.extents[pattern.row] < pattern.rows ||

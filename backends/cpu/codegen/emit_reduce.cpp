@@ -18,7 +18,7 @@ void CpuKernelEmitter::reduce(const Node& n) {
   // A few leaves are computed as scalars, so that they need not go through memory to become a
   // vector.
   const bool tiny = is_tiny(n.extents, n.blocks[0]);
-  if (width_ == 1 && !tiny && reduce_by_vectors(n)) return;
+  if (width_ == 1 && !tiny && reduce_by_vectors(flattened(n).node)) return;
   reduce_by_one(n);
 }
 
@@ -26,7 +26,13 @@ void CpuKernelEmitter::reduce_by_one(const Node& n) {
   const Ids& indices = kernel_.block(n.blocks[0]).arguments;
   if (is_tiny(n.extents, n.blocks[0])) {
     Many carried = forms(n.operands);
-    unrolled(indices, n.extents, [&] { carried = combine(n, carried, block(n.blocks[0])); });
+    const auto rows = rows_of_leaves(n);
+    unrolled(indices, n.extents, [&, leaf = size_t{0}]() mutable {
+      for (const auto& [load, vectors] : rows) provided_[load] = vectors[leaf];
+      carried = combine(n, carried, block(n.blocks[0]));
+      ++leaf;
+    });
+    for (const auto& [load, vectors] : rows) provided_.erase(load);
     return set(n.results, carried);
   }
   reduce_serially(n);

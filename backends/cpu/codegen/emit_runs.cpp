@@ -8,6 +8,7 @@
 
 #include "backends/cpu/codegen/emitter.h"
 #include "backends/llvm/operations.h"
+#include "core/kernel/analysis/slope.h"
 
 namespace tenon::cpu {
 
@@ -234,18 +235,24 @@ bool CpuKernelEmitter::joined(const std::vector<NodeId>& nodes, size_t first,
 }
 
 void CpuKernelEmitter::load_run(const std::vector<NodeId>& run, int64_t stride) {
-  const Node& n = kernel_.node(run[0]);
+  const std::vector<Value*> loaded = loads_between(kernel_.node(run[0]), run.size(), stride);
+  for (size_t i = 0; i < run.size(); ++i)
+    values_[kernel_.node(run[i]).results[0]] = {nullptr, loaded[i], 0};
+}
+
+std::vector<CpuKernelEmitter::Value*> CpuKernelEmitter::loads_between(const Node& n, size_t count,
+                                                                      int64_t stride) {
   llvm::Type* const element = codegen::memory_type_of(context_, n.type);
   const int64_t lanes = lanes_of_register(n.type);
   auto* const vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes));
   Value* const from = scalar_address(n, 0);
-  std::vector<std::vector<Value*>> elements(run.size());
+  std::vector<std::vector<Value*>> elements(count);
   for (int64_t first = 0; first < width_; first += lanes) {
-    const LaneGroup group = {first, lanes, run.size()};
+    const LaneGroup group = {first, lanes, count};
     // The lane whose elements lie lowest.
     const int64_t lowest = stride < 0 ? first + lanes - 1 : first;
     std::vector<Value*> pieces;
-    for (size_t i = 0; i < run.size(); ++i) {
+    for (size_t i = 0; i < count; ++i) {
       Value* const place =
           b_.CreateGEP(element, from, number(lowest * stride + static_cast<int64_t>(i) * lanes));
       Value* const mask = mask_of_piece(group, i, stride < 0);
@@ -255,13 +262,39 @@ void CpuKernelEmitter::load_run(const std::vector<NodeId>& run, int64_t stride) 
               : b_.CreateMaskedLoad(vector, place, alignment_of(n.type), mask,
                                     llvm::Constant::getNullValue(vector)));
     }
-    for (size_t i = 0; i < run.size(); ++i) {
+    for (size_t i = 0; i < count; ++i) {
       elements[i].push_back(taken_apart(b_, pieces, i, stride < 0));
     }
   }
-  for (size_t i = 0; i < run.size(); ++i) {
-    values_[kernel_.node(run[i]).results[0]] = {nullptr, side_by_side(elements[i]), 0};
+  std::vector<Value*> loaded;
+  for (std::vector<Value*>& groups : elements) loaded.push_back(side_by_side(std::move(groups)));
+  return loaded;
+}
+
+// Those with an index of the reduction as it is, beside values from around it.
+std::map<NodeId, std::vector<CpuKernelEmitter::Value*>> CpuKernelEmitter::rows_of_leaves(
+    const Node& n) {
+  std::map<NodeId, std::vector<Value*>> rows;
+  const kernel::Block& leaf = kernel_.block(n.blocks[0]);
+  const int64_t count = element_count(n.extents);
+  if (width_ == 1 || pattern_ != nullptr || !provided_.empty() || count < 2) return rows;
+  std::set<ValueId> within;
+  for (const NodeId id : leaf.nodes) {
+    const Node& load = kernel_.node(id);
+    within.insert(load.results.begin(), load.results.end());
+    if (load.op != OpCode::kLoad || is_pred(load.type) ||
+        std::ranges::any_of(load.operands, [&](ValueId x) { return within.contains(x); })) {
+      continue;
+    }
+    int64_t place = 1;
+    bool in_order = true;
+    for (size_t d = n.extents.size(); d-- > 0; place *= n.extents[d])
+      in_order &= kernel::Slopes(kernel_, leaf.arguments[d]).of_place(load) == place;
+    for (const ValueId index : leaf.arguments) values_[index] = index_from(number(0));
+    if (in_order && apart(load) == count)
+      rows[id] = loads_between(load, static_cast<size_t>(count), count);
   }
+  return rows;
 }
 
 // The vectors from the first lane to the last, which are fewer loads than lanes; the last of them

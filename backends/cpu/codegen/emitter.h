@@ -270,6 +270,12 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
   bool joined(const std::vector<kernel::NodeId>& nodes, size_t first,
               std::set<kernel::NodeId>& done);
   void load_run(const std::vector<kernel::NodeId>& run, int64_t stride);
+  /// The vectors of a load whose lanes are `stride` elements apart, and of those of the elements
+  /// behind it, `count` in all.
+  std::vector<Value*> loads_between(const kernel::Node& n, size_t count, int64_t stride);
+  /// The vectors of each load of the leaves of a reduction over rows that lie one after the other
+  /// in the lanes, one for each leaf.
+  std::map<kernel::NodeId, std::vector<Value*>> rows_of_leaves(const kernel::Node& n);
   /// The lanes of a load that are a few elements apart; null if they are not, or some are masked.
   Value* load_apart(const kernel::Node& n);
   void store_run(const std::vector<kernel::NodeId>& run);
