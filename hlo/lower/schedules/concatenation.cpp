@@ -11,6 +11,7 @@ constexpr int64_t kMostInALane = 16;       // elements that one lane stores
 constexpr int64_t kLeastRun = 64;          // elements of a part in a workgroup
 constexpr int64_t kLeastLanesOfRows = 64;  // for lanes that store whole rows
 constexpr int64_t kMostPartsOfRow = 64;    // loops of a kernel
+constexpr size_t kMostMasked = 4;          // parts within a vector
 
 // The concatenation that is the result, or of which the result is the transpose.
 struct Concatenation {
@@ -164,7 +165,7 @@ class ConcatenationKernel {
 
 // On a device whose lanes are those of registers: elsewhere lanes that store elsewhere cost
 // nothing, and loops one after the other have fewer of them.
-// Of short rows whose parts are only moved, vectors of whole rows do with constant masks.
+// For short rows of few parts that are only moved, vectors of whole rows do with constant masks.
 std::optional<double> estimate_concatenation(const ScheduleInput& input) {
   const std::optional<Concatenation> parts = concatenation_of(input.fused);
   if (!parts) return std::nullopt;
@@ -172,8 +173,9 @@ std::optional<double> estimate_concatenation(const ScheduleInput& input) {
   const bool computes = std::ranges::any_of(input.fused.inner, [](const Instruction* op) {
     return op->info().category == Category::kElementwise;
   });
-  const bool few = elements_from(parts->dims, parts->axis) <= kMostInALane;
-  return input.elements_seconds * (wide && (computes || !few) ? 0.75 : 1.5);
+  const bool masks = elements_from(parts->dims, parts->axis) <= kMostInALane &&
+                     parts->concatenate->operand_count() <= kMostMasked;
+  return input.elements_seconds * (wide && (computes || !masks) ? 0.75 : 1.5);
 }
 
 Taken emit_concatenation(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,

@@ -282,8 +282,8 @@ func.func @main(%x: tensor<{0}x{1}>) -> (tensor<{2}x{1}>, tensor<{2}xi32>) {{
 }
 
 TEST(Selections, FirstElementsWithoutASort) {
-  for (const int64_t size : {64, 100, 333}) {
-    for (const int64_t kept : {1, 5, 8}) {
+  for (const int64_t size : {100, 333}) {
+    for (const int64_t kept : {9, 12}) {
       SCOPED_TRACE(fmt::format("{} of {}", kept, size));
       expect_exact(*first_of(3, size, kept, "f32"), {}, {"first"}, 12, 6);
     }
@@ -372,7 +372,7 @@ TEST(Selections, AreSortsWithoutScratch) {
 }
 
 TEST(Selections, NotOfShortRowsOrManyElements) {
-  for (const auto& [size, kept] : {std::pair(63, 2), std::pair(100, 13)}) {
+  for (const auto& [size, kept] : {std::pair(63, 9), std::pair(100, 13)}) {
     const auto names = names_of_kernels(*first_of(2, size, kept, "f32"), {});
     EXPECT_EQ(std::ranges::count(names, "first"), 0);
     EXPECT_EQ(std::ranges::count(names, "sort"), 1);
