@@ -202,6 +202,49 @@ TEST(Cpu, RowsOfAFewElementsAreNotGathered) {
   }
 }
 
+// Sums of short rows, which lie one after the other in the lanes, and of a dimension between those
+// of rows and within them.
+TEST(Cpu, ReductionsOfShortRows) {
+  std::vector<Case> cases;
+  for (const int64_t count : {2, 3, 5, 7}) {
+    for (const int64_t rows : {48, 45, 5}) {
+      for (const std::string form : {"[%r, %q]", "[%q, %r]", "[%r, %q, %j]"}) {
+        const bool within = form.size() > 8;
+        const std::string sizes = within               ? fmt::format("{}, {}, 3", rows, count)
+                                  : form == "[%r, %q]" ? fmt::format("{}, {}", rows, count)
+                                                       : fmt::format("{}, {}", count, rows);
+        const std::string text = fmt::format(
+            R"(kernel @k(%x: in f32[{0}], %y: out f32[{1}{2}]) index s32 grid() {{
+  lanes(%r: 48{3}) {{
+    %in = lt %r, {1} : s32
+    if %in {{
+      %sum = reduce serial(%q: {4}) init(0.0) : f32 {{
+        %c = load %x{5} : f32
+        yield %c
+      }} combine(%d, %e) {{
+        %f = add %d, %e : f32
+        yield %f
+      }}
+      store %sum, %y[%r{6}] : f32
+    }}
+  }}
+}}
+)",
+            sizes, rows, within ? ", 3" : "", within ? ", %j: 3" : "", count, form,
+            within ? ", %j" : "");
+        const Kernel kernel = kernel::parse(text, "k").value();
+        Case c = {kernel, kernel::testing::zero_buffers(kernel)};
+        for (int64_t k = 0; k < c.buffers[0].element_count(); ++k)
+          c.buffers[0].set_double(k, static_cast<double>(k % 31));
+        cases.push_back(c);
+      }
+    }
+  }
+  expect_interpreters_bits(cases);
+  EXPECT_EQ(ir_of(cases[0].kernel, 64).find("masked.gather"), std::string::npos);
+  EXPECT_EQ(ir_of(cases[2].kernel, 64).find("masked.gather"), std::string::npos);
+}
+
 // Several dimensions become one where the accesses let them; the rows within the bound alone.
 TEST(Cpu, DimensionsThatAreOne) {
   std::vector<Case> cases;

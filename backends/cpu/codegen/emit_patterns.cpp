@@ -20,6 +20,7 @@ namespace {
 constexpr int64_t kLongestRow = 32;
 constexpr int64_t kMostLanesOfPattern = 16;   // Workgroups have multiples of 16 short rows.
 constexpr size_t kMostNodesByPatterns = 600;  // of all vectors of a pattern
+constexpr int64_t kMostLeaves = 7;            // of a reduction for each element
 constexpr size_t kMostWindows = 8;            // of an access; more elements are gathered as fast
 
 // The place of a number within dimensions of these sizes.
@@ -76,11 +77,21 @@ class PatternCheck {
       return true;
     }
     if (n.op == OpCode::kYield) return true;
+    if (n.op == OpCode::kReduce) return check_reduce(n);
     if (n.op != OpCode::kIf) return false;
     const size_t before = accesses_.size();
     if (id == taken_) constants_.insert(n.operands[0]);
     if (!run(n.blocks[0]) || !run(n.blocks[1])) return false;
     return id == taken_ || accesses_.size() == before || is_constant(n.operands[0]);
+  }
+  // Of a few leaves, which are one after the other.
+  bool check_reduce(const Node& n) {
+    const int64_t leaves = element_count(n.extents);
+    const size_t before = nodes_;
+    if (n.over_lanes || leaves > kMostLeaves || !run(n.blocks[0]) || !run(n.blocks[1]))
+      return false;
+    nodes_ += (nodes_ - before) * static_cast<size_t>(std::max<int64_t>(leaves - 1, 0));
+    return true;
   }
   bool is_constant(ValueId value) const {
     return kernel_.value(value).kind == kernel::ValueKind::kConstant || constants_.contains(value);

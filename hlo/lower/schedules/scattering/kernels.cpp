@@ -1,12 +1,13 @@
 // scatter: the result is initialised with the input; then updates are combined into it.
 //
 // If the order of combinations cannot change a bit (integer addition, minimum, maximum …), all
-// updates run in parallel as atomics: of a workgroup into scratch memory, if the whole result fits
-// there and many updates share an element (a histogram). Many numbers that are combined with a few
-// in any other known way are combined in parts, each serially into a copy of its own, and the
-// copies in order, so that each run gives the same bits. All others are processed serially, in the
-// order of the updates, so that the result of duplicates is defined; the elements of a window are
-// distributed.
+// updates run in parallel as atomics where units run many lanes (an atomic takes three times as
+// long as an addition in order), and those of a workgroup go into scratch memory, if the whole
+// result fits there and many updates share an element (a histogram). Many numbers that are combined
+// with a few in any other known way are combined in parts, each serially into a copy of its own,
+// and the copies in order, so that each run gives the same bits. All others are processed serially,
+// in the order of the updates, so that the result of duplicates is defined; the elements of a
+// window are distributed.
 #include <algorithm>
 
 #include "hlo/ir/region.h"
@@ -76,9 +77,11 @@ class ScatterLowering {
       TENON_TRY(begin_as(lowered_, whole_, r, outside(op_.operand(r)), tuning));
     }
     if (update_count() == 0) return {};
-    if (const auto atomic = atomic_kind(op_);
-        atomic && tuning.choose_flag(parameters::kScatterAtomic, true)) {
-      return atomics(*atomic, tuning);
+    if (const auto atomic = atomic_kind(op_)) {
+      TENON_ASSIGN(const bool taken, counts_in_scratch(*atomic, tuning));
+      if (taken) return {};
+      if (tuning.choose_flag(parameters::kScatterAtomic, limits_.cost.busy_lanes > 1))
+        return atomics(*atomic, tuning);
     }
     if (op_.flag(AttrKey::unique_indices) && tuning.choose_flag(parameters::kScatterUnique, true)) {
       return at_once(tuning, "_unique",
@@ -140,22 +143,26 @@ class ScatterLowering {
   }
 
   Status atomics(kernel::AtomicKind atomic, TuningParameters& tuning) {
+    return at_once(tuning, "_atomic",
+                   [&](ElementEmitter& e, const Values& to, const Values& update) {
+                     const Element x = e.element(op_.operand(count_ + 1), update);
+                     e.b.atomic(atomic, x.re, results_[0], to);
+                   });
+  }
+
+  // If many updates share an element of a result that fits scratch memory.
+  Taken counts_in_scratch(kernel::AtomicKind atomic, TuningParameters& tuning) {
     const int64_t elements = element_count(type().dims());
     const int64_t each = updates_a_workgroup(elements);
     const ElementType number = type().element_type();
     const int64_t block = is_serial() ? limits_.cost.lanes : 0;
     const int64_t bytes = Shape(number, {elements + 1 + block}).byte_size() + 8 * block;
     const bool fits = bytes <= limits_.scratch_bytes;
-    const bool pays = fits && update_count() >= kUpdatesAnElement * elements;
-    if (fits && tuning.choose_flag(parameters::kScatterCounts, pays)) {
-      TENON_ASSIGN(const bool taken, counts(atomic, each));
-      if (taken) return {};
-    }
-    return at_once(tuning, "_atomic",
-                   [&](ElementEmitter& e, const Values& to, const Values& update) {
-                     const Element x = e.element(op_.operand(count_ + 1), update);
-                     e.b.atomic(atomic, x.re, results_[0], to);
-                   });
+    // Lanes of a vector that are windows combine in order.
+    const bool shares = is_serial() || limits_.cost.busy_lanes > 1;
+    const bool pays = fits && shares && update_count() >= kUpdatesAnElement * elements;
+    if (!fits || !tuning.choose_flag(parameters::kScatterCounts, pays)) return false;
+    return counts(atomic, each);
   }
 
   // Whether a unit runs one lane, which combines one number after the other anyway.

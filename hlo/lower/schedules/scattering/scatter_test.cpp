@@ -83,8 +83,8 @@ TEST(Scatters, ManyNumbersAreCountedInScratch) {
     }
   }
   const std::string text = into_few("add", "i32", "i32");
-  expect_indexing(text, {{"scatter_counts", 0}}, {"scatter_atomic"}, 20);
-  expect_indexing(text, {{"scatter_atomic", 0}}, {"scatter"}, 20);
+  expect_indexing(text, {{"scatter_counts", 0}, {"scatter_atomic", 1}}, {"scatter_atomic"}, 20);
+  expect_indexing(text, {{"scatter_counts", 0}}, {"scatter"}, 20);
 }
 
 // With an element for updates that are outside.
