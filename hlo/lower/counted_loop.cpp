@@ -111,7 +111,7 @@ std::optional<CountedLoop> count_of(const Instruction& op) {
   const auto step = step_of(op.region(1), limit->counter);
   if (!first || !step) return std::nullopt;
   const std::optional<__int128> turns = turns_of(*limit, *first, *step);
-  if (!turns || *turns > kMostTurns) return std::nullopt;
+  if (!turns || *turns > INT64_MAX) return std::nullopt;
   const kernel::IntegerRange type =
       kernel::range_of_type(op.operand_type(limit->counter).element_type());
   const __int128 last = *first + *turns * *step;
@@ -165,7 +165,8 @@ double own_work(const Instruction& op) {
 }
 
 bool is_brief(const Instruction& op, const CountedLoop& loop, double work_of_turn) {
-  return times_around(op) * static_cast<double>(loop.turns) * work_of_turn <= kMostWork;
+  return loop.turns <= kMostTurns &&
+         times_around(op) * static_cast<double>(loop.turns) * work_of_turn <= kMostWork;
 }
 
 // The operations of the regions of `op`, each once, both branches of a choice too. A loop within

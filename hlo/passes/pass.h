@@ -128,8 +128,8 @@ Result<bool> hoist_invariants(Module& module);
 /// turn, until nothing changes.
 Result<bool> simplify(Module& module, const PassOptions& options = {});
 /// Splits arrays [n, 3] that are stacked of arrays [n] and taken apart again into these, through
-/// elementwise ops and loops. A sum over the last dimension is added in order, from the first
-/// element on.
+/// ops that can be done part by part (parts/parts.h) and what loops carry. A sum over the last
+/// dimension is added in order, from the first element on.
 Result<bool> split_stacks(Module& module, const PassOptions& options = {});
 /// Makes long windows that move by one element two scans of blocks: the cost of each element no
 /// longer grows with the window. Sums are added in another order.

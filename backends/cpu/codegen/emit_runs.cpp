@@ -20,7 +20,7 @@ using kernel::ValueId;
 namespace {
 
 constexpr int64_t kMostApart = 16;      // elements from lane to lane
-constexpr int64_t kMostSkipped = 4;     // elements from lane to lane of a load that stands alone
+constexpr int64_t kMostSkipped = 8;     // elements from lane to lane of a load that stands alone
 constexpr size_t kMostNodesAhead = 80;  // that a run may span
 constexpr int kMostVisits = 64;         // of values in an index: sums of sums are visited twice
 

@@ -68,8 +68,9 @@ extern const Schedule kSliceUpdate, kAttention, kTiledDot, kTiledConvolution, kT
 /// with gaps.
 bool is_shared_by_columns(const ScheduleInput& input);
 
-/// The numbers of the results that one loop over their elements can store, in an order in which
-/// each loop reads what earlier ones stored. Results without elements are in none.
+/// The numbers of the results that one loop over their elements can store, for each of several
+/// loops in order: a later loop may read what earlier ones stored. Results without elements are in
+/// none.
 std::vector<std::vector<uint32_t>> loops_of_results(const FusedOp& fused);
 /// Stores the results with the numbers `which` at `index`.
 void store_results(KernelMaker& maker, const FusedOp& fused, const std::vector<uint32_t>& which,

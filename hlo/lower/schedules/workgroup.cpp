@@ -190,7 +190,8 @@ class Workgroup {
         !std::ranges::all_of(op.result_types(), is_array)) {
       return false;
     }
-    const auto loops = loops_of_results(FusedOp(op));
+    const FusedOp fused(op);
+    const auto loops = loops_of_results(fused);
     for (const std::vector<uint32_t>& loop : loops) {
       std::vector<Value> results;
       std::vector<MemoryId> memories;
@@ -206,7 +207,10 @@ class Workgroup {
         for (const Value result : results) elements.push_back(e_.element(result, index));
         for (size_t i = 0; i < results.size(); ++i) e_.store(elements[i], memories[i], index);
       });
-      for (size_t i = 0; i < results.size(); ++i) hold(results[i], memories[i]);
+      for (size_t i = 0; i < results.size(); ++i) {
+        hold(results[i], memories[i]);
+        e_.bind(fused.results[loop[i]], memories[i]);  // For later loops.
+      }
     }
     for (uint32_t r = 0; r < op.result_count(); ++r) {
       // One without elements.

@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kMostPartsOfArray = 8;
 constexpr int64_t kLeastRows = 8;  // Of fewer elements a kernel keeps arrays in registers.
 
-int64_t last_of(const Dims& dims) { return dims.back(); }
+int64_t last_of(const I64s& sizes) { return sizes.back(); }
 Dims without_last(const Dims& dims) { return {dims.begin(), dims.end() - 1}; }
 Dims part_dims(Value value) { return without_last(value.type().dims()); }
 Type part_type(const Type& type) {
@@ -71,7 +71,7 @@ std::optional<std::vector<uint32_t>> broadcast_operands(const Instruction& op) {
   return if_true(*last + 1 == op.operand_type(0).dims().size(), {0});
 }
 
-// Each operand is one part or has parts of its own, or lies along another dimension.
+// Along the last dimension each operand is one part or has parts of its own.
 std::optional<std::vector<uint32_t>> concatenate_operands(const Instruction& op) {
   if (op.integer(AttrKey::dimension) + 1 == op.result_type().rank()) {
     return std::vector<uint32_t>{};
@@ -112,7 +112,8 @@ bool reduces_last(const Instruction& op) {
   return std::ranges::find(dimensions, op.operand_type(0).rank() - 1) != dimensions.end();
 }
 
-// A sum of some parts for each, along the last dimension.
+// Whether each element combines some parts of its row, and places before and behind it, which have
+// the initial value.
 bool has_windows_of_parts(const Instruction& op) {
   const size_t rank = op.result_type().dims().size();
   const auto is_one = [](const I64s& sizes, bool but_last) {
@@ -209,20 +210,24 @@ std::vector<Value> combined(Builder& b, const Computation& region, const std::ve
     cloner.map(op.result(), {const_cast<Instruction*>(made), 0});
   }
   std::vector<Value> results;
-  for (const Value result : region.return_instruction()->operands())
-    results.push_back(cloner(result));
+  for (const Value result : region.return_instruction()->operands()) {
+    const Value made = cloner(result);
+    results.push_back(made == result ? b.broadcast_scalar(result, dims) : made);
+  }
   return results;
 }
 
 Value window_part(Builder& b, const Instruction& op, int64_t number, const PartOf& part) {
   const Dims dims = part_dims(op.operand(0));
-  const int64_t first =
-      number - op.padding_or_zero(dims.size() + 1).at(op.result_type().rank() - 1, 0);
-  const int64_t end = first + op.i64s(AttrKey::window_dimensions).back();
-  Value sum = b.broadcast_scalar(op.operand(1), dims);
-  for (int64_t i = std::max<int64_t>(first, 0); i < std::min(end, op.result_type().dims().back());
-       ++i)
-    sum = combined(b, op.region(0), {sum, part(op.operand(0), i)}, dims)[0];
+  const int64_t count = last_of(op.result_type().dims());
+  const int64_t low = op.padding_or_zero(dims.size() + 1).at(op.result_type().rank() - 1, 0);
+  const int64_t first = number - low;
+  const Value init = b.broadcast_scalar(op.operand(1), dims);
+  Value sum = init;
+  for (int64_t i = first; i < first + last_of(op.i64s(AttrKey::window_dimensions)); ++i) {
+    const Value x = i >= 0 && i < count ? part(op.operand(0), i) : init;  // Padding is init.
+    sum = combined(b, op.region(0), {sum, x}, dims)[0];
+  }
   return sum;
 }
 
@@ -263,7 +268,8 @@ std::optional<std::vector<uint32_t>> operands_in_parts(const Instruction& op) {
     case OpCode::kConcatenate:
       return concatenate_operands(op);
     case OpCode::kPad:
-      return pads_last(op) ? std::vector<uint32_t>{} : std::vector<uint32_t>{0};
+      if (!pads_last(op)) return std::vector<uint32_t>{0};
+      return if_true(last_of(op.operand_type(0).dims()) <= kMostPartsOfArray, {});
     case OpCode::kSlice:
       return if_true(takes_all(op), {0});
     case OpCode::kDynamicSlice:

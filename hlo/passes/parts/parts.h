@@ -12,8 +12,8 @@
 
 namespace tenon::hlo {
 
-/// The number of parts of arrays of this type: the size of the last dimension, if it is small
-/// beside the others, else 0.
+/// The number of parts of arrays of this type: the size of the last dimension if it is 2 to 8 and
+/// there are at least 8 rows, else 0.
 int64_t parts_of(const Type& type);
 
 /// The operands whose parts the op reads, if its only result has parts and each of them can be
@@ -29,8 +29,9 @@ using PartOf = std::function<Value(Value, int64_t number)>;
 /// Makes a part of the result of an op that has operands_in_parts.
 Value part_of_result(Builder& b, const Instruction& op, int64_t number, const PartOf& part);
 
-/// How many of the first operands an op takes apart that needs no op of parts: one, if it is a
-/// slice of some parts, those of a reduction over the last dimension; 0 for any other op.
+/// The number of operands, from the first on, whose parts suffice for an op that itself has no
+/// parts: one for a slice of some parts, the arrays of a reduction over the last dimension, 0 for
+/// any other op.
 uint32_t arrays_taken_apart(const Instruction& op);
 
 /// Makes the results of an op that takes arrays apart.

@@ -258,11 +258,12 @@ class Splitter {
   void stack_for_others(Value value, Computation& computation, Instruction* before) {
     std::vector<Use> whole;
     for (const Use& use : value.def->uses()) {
+      if (use.user->operand(use.operand) != value) continue;
       const bool in_parts =
           use.operand < arrays_taken_apart(*use.user) || groups_.is_read_in_parts(use);
-      if (use.user->operand(use.operand) == value && !in_parts) whole.push_back(use);
+      if (!in_parts) whole.push_back(use);
     }
-    if (whole.empty()) return;
+    if (whole.empty() || !status_.ok()) return;
     build(computation, before, value.def->location(), [&](Builder& b) {
       const Value made = stacked(b, parts_.at(value));
       if (!b.ok()) return;

@@ -149,6 +149,43 @@ func.func @main(%a: tensor<64x1xf32>, %b: tensor<64x1xf32>, %c: tensor<64x1xf32>
   EXPECT_EQ(ops_of(*module, OpCode::kReduce) + ops_of(*module, OpCode::kReduceWindow), 0);
 }
 
+// Padding of a window has the initial value, which then counts several times; a region may return a
+// value from outside; a pad that cuts a wide array to a few columns makes no part of each.
+TEST(SplitStacks, WhatReviewsFound) {
+  const std::string head =
+      R"(func.func @main(%a: tensor<32x1xf32>, %b: tensor<32x1xf32>, %k: tensor<f32>) -> )";
+  const std::string stack =
+      "%s = stablehlo.concatenate %a, %b, dim = 1 : (tensor<32x1xf32>, tensor<32x1xf32>) -> "
+      "tensor<32x2xf32>\n";
+  const std::string columns =
+      "%u = stablehlo.slice %w [0:32, 0:1] : (tensor<32x2xf32>) -> tensor<32x1xf32>\n"
+      "%v = stablehlo.slice %w [0:32, 1:2] : (tensor<32x2xf32>) -> tensor<32x1xf32>\n"
+      "return %u, %v : tensor<32x1xf32>, tensor<32x1xf32>\n}";
+  EXPECT_NE(split_module(head + "(tensor<32x1xf32>, tensor<32x1xf32>) {\n" + stack + R"(
+  %i = stablehlo.constant dense<3.0> : tensor<f32>
+  %w = "stablehlo.reduce_window"(%s, %i) ({
+  ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+    %r = stablehlo.add %p, %q : tensor<f32>
+    stablehlo.return %r : tensor<f32>
+  }) {window_dimensions = array<i64: 1, 2>, padding = dense<[[0, 0], [1, 0]]> : tensor<2x2xi64>} : (tensor<32x2xf32>, tensor<f32>) -> tensor<32x2xf32>
+)" + columns),
+            nullptr);
+  EXPECT_NE(split_module(head + "tensor<32xf32> {\n" + stack + R"(
+  %w = "stablehlo.reduce"(%s, %k) ({
+  ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+    stablehlo.return %k : tensor<f32>
+  }) {dimensions = array<i64: 1>} : (tensor<32x2xf32>, tensor<f32>) -> tensor<32xf32>
+  return %w : tensor<32xf32>
+})"),
+            nullptr);
+  const auto module = split_module(R"(
+func.func @main(%x: tensor<32x1000xf32>, %k: tensor<f32>) -> (tensor<32x1xf32>, tensor<32x1xf32>) {
+  %c = stablehlo.pad %x, %k, low = [0, 1], high = [0, -999], interior = [0, 0] : (tensor<32x1000xf32>, tensor<f32>) -> tensor<32x2xf32>
+  %w = stablehlo.negate %c : tensor<32x2xf32>
+)" + columns);
+  EXPECT_TRUE(module == nullptr || ops_of(*module, OpCode::kSlice) < 10);
+}
+
 // A loop whose state is stacked and taken apart in each turn, and which collects the states: it
 // carries parts, the state is stacked behind it.
 TEST(SplitStacks, StatesOfLoops) {
