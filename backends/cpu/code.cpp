@@ -17,6 +17,7 @@
 #include "core/base/digest.h"
 #include "core/base/sealed.h"
 #include "core/kernel/analysis/cost.h"
+#include "core/kernel/transform/split_lanes.h"
 
 namespace tenon::cpu {
 
@@ -125,12 +126,19 @@ CpuKernelCode describe(const kernel::Kernel& kernel, size_t number) {
   return code;
 }
 
+namespace {
+constexpr int64_t kLeastSplitVector = 32;
+constexpr int64_t kShortRow = 32;  // Within such rows conditions are constant masks.
+}  // namespace
+
 EmittedKernel emit_kernel(llvm::Module& module, const kernel::Kernel& kernel, size_t number,
                           int64_t vector_bytes) {
   EmittedKernel emitted;
   CpuKernelCode& code = emitted.code;
   code = describe(kernel, number);
-  const kernel::Kernel tiled = with_native_tiles(kernel, vector_bytes);
+  const kernel::Kernel split =
+      vector_bytes >= kLeastSplitVector ? kernel::split_lanes(kernel, kShortRow) : kernel;
+  const kernel::Kernel tiled = with_native_tiles(split, vector_bytes);
   const CpuKernelFunction made =
       CpuKernelEmitter(module, tiled, vector_bytes).run(direct_symbol(number));
   code.scratch_bytes = made.scratch_bytes;
