@@ -1,9 +1,16 @@
-// Runs compiled kernels on Literals.
+// Compiles kernels, runs them on Literals and compares them with the interpreter.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <string>
 #include <vector>
 
+#include "backends/cpu/codegen/emitter.h"
 #include "backends/cpu/jit.h"
+#include "backends/llvm/host.h"
+#include "core/kernel/legalize/legalize.h"
+#include "core/kernel/testing/case_test_util.h"
 #include "core/types/literal.h"
 
 namespace tenon::cpu::testing {
@@ -21,6 +28,55 @@ inline void run(const Library& library, size_t number, std::vector<Literal>& buf
   const int64_t half = kernel.workgroups / 2;
   library.entry(number)(data.data(), nullptr, half, kernel.workgroups, aligned, stops);
   library.entry(number)(data.data(), nullptr, 0, half, aligned, stops);
+}
+
+// The vector width of the host, and narrower ones that it also supports, in bytes.
+inline std::vector<int64_t> widths() {
+  std::vector<int64_t> list;
+  for (const int64_t bytes : {4, 16, 32, 64}) {
+    if (bytes <= codegen::host().vector_bytes) list.push_back(bytes);
+  }
+  return list;
+}
+
+// The code of a kernel before LLVM's passes.
+inline std::string ir_of(const kernel::Kernel& kernel, int64_t vector_bytes = 16) {
+  llvm::LLVMContext context;
+  llvm::Module module("m", context);
+  CpuKernelEmitter(module, kernel, vector_bytes).run("k");
+  std::string ir;
+  llvm::raw_string_ostream out(ir);
+  module.print(out, nullptr);
+  return ir;
+}
+
+inline void expect_interpreters_bits(const std::vector<kernel::testing::Case>& cases,
+                                     double tolerance = 0) {
+  std::vector<kernel::Kernel> legal;
+  for (const kernel::testing::Case& c : cases) {
+    auto kernel = kernel::legalize(c.kernel, host_features());
+    ASSERT_TRUE(kernel) << kernel.error().to_string();
+    legal.push_back(*std::move(kernel));
+  }
+  std::vector<const kernel::Kernel*> kernels;
+  for (const kernel::Kernel& each : legal) kernels.push_back(&each);
+  for (const int64_t bytes : widths()) {
+    SCOPED_TRACE(bytes);
+    auto code = compile(kernels, bytes);
+    ASSERT_TRUE(code) << code.error().to_string();
+    const auto library = load_library(*std::move(code));
+    ASSERT_TRUE(library) << library.error().to_string();
+    for (size_t k = 0; k < cases.size(); ++k) {
+      std::vector<Literal> expected = cases[k].buffers;
+      std::vector<Literal> actual = cases[k].buffers;
+      const Status ran = kernel::testing::run(cases[k].kernel, expected);
+      ASSERT_TRUE(ran.ok()) << ran.to_string();
+      run(**library, k, actual);
+      for (size_t m = 0; m < actual.size(); ++m) {
+        kernel::testing::expect_same(cases[k].kernel.name, actual[m], expected[m], tolerance);
+      }
+    }
+  }
 }
 
 }  // namespace tenon::cpu::testing

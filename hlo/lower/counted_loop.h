@@ -26,7 +26,8 @@ struct CountedLoop {
 /// stop flag (B27), can be stopped in time.
 std::optional<CountedLoop> counted_loop(const Instruction& op);
 
-/// The number of turns of a while that counts, however much work they are; nothing if it is unknown.
+/// The number of turns of a while that counts, however much work they are; nothing if it is
+/// unknown.
 std::optional<int64_t> known_turns(const Instruction& op);
 
 /// Emits `op`, a while, as a `for` if it counts, else as a `while`. `inits` and what the functions

@@ -31,13 +31,13 @@ std::vector<int64_t> place_of(int64_t number, const Dims& sizes) {
 }
 
 // Vectors of `width` elements of memory that hold all places.
-struct Window {
+struct MemoryWindow {
   int64_t begin = 0;
   int64_t size = 0;  ///< Up to the last of the places within.
 };
-std::vector<Window> windows_of(std::vector<int64_t> places, int64_t width) {
+std::vector<MemoryWindow> windows_of(std::vector<int64_t> places, int64_t width) {
   std::ranges::sort(places);
-  std::vector<Window> windows;
+  std::vector<MemoryWindow> windows;
   for (const int64_t place : places) {
     if (windows.empty() || place >= windows.back().begin + width) windows.push_back({place, 0});
     windows.back().size = place - windows.back().begin + 1;
@@ -84,7 +84,7 @@ class PatternCheck {
     if (!run(n.blocks[0]) || !run(n.blocks[1])) return false;
     return id == taken_ || accesses_.size() == before || is_constant(n.operands[0]);
   }
-  // Of a few leaves, which are one after the other.
+  // A reduction of a few leaves, which are one after the other.
   bool check_reduce(const Node& n) {
     const int64_t leaves = element_count(n.extents);
     const size_t before = nodes_;
@@ -237,11 +237,11 @@ CpuKernelEmitter::Value* CpuKernelEmitter::index_at_pattern(ValueId value) {
 
 // Where the lanes of an access lie.
 struct CpuKernelEmitter::PatternPlaces {
-  Value* pointer = nullptr;     ///< Of place 0.
-  std::vector<int64_t> places;  ///< Of each lane.
+  Value* pointer = nullptr;     ///< The address of place 0.
+  std::vector<int64_t> places;  ///< One for each lane.
   std::vector<bool> active;
-  std::vector<Window> windows;  ///< Of the active lanes.
-  bool in_order = false;        ///< Lane by lane, from `begin` on.
+  std::vector<MemoryWindow> windows;  ///< They hold the places of active lanes.
+  bool in_order = false;              ///< Lane by lane, from `begin` on.
   int64_t begin = 0;
 };
 
@@ -312,7 +312,7 @@ bool CpuKernelEmitter::load_by_pattern(const Node& n) {
                      return where.active[static_cast<size_t>(lane)];
                    }));
   } else {
-    for (const Window& window : where.windows) {
+    for (const MemoryWindow& window : where.windows) {
       Value* const mask = constant_mask([&](int64_t lane) { return lane < window.size; });
       std::vector<int> order;
       for (int64_t lane = 0; lane < width_; ++lane) {
@@ -352,7 +352,7 @@ bool CpuKernelEmitter::store_by_pattern(const Node& n) {
            constant_mask([&](int64_t lane) { return where.active[static_cast<size_t>(lane)]; }));
     return true;
   }
-  for (const Window& window : where.windows) {
+  for (const MemoryWindow& window : where.windows) {
     std::vector<int> order(static_cast<size_t>(width_), -1);
     for (size_t lane = 0; lane < where.places.size(); ++lane) {
       const int64_t place = where.places[lane] - window.begin;

@@ -91,7 +91,7 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
   struct RowPattern {
     size_t row = 0;  ///< The dimension of rows; all later ones are within a row.
     kernel::ValueId row_index = kernel::kNone;
-    Dims sizes;         ///< Of a row.
+    Dims sizes;         ///< The dimensions of a row.
     int64_t count = 1;  ///< Its elements.
     int64_t width = 0;
     int64_t rows = 0;
@@ -160,7 +160,7 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
   struct FlatLanes {
     kernel::Node node;
     std::optional<int64_t>
-        rows;  ///< Of the last dimension, if the body is an `if` on their number.
+        rows;  ///< In the last dimension, if the body is an `if` on their number.
   };
   FlatLanes flattened(const kernel::Node& n) const;
   /// The `if` that a body consists of, if it bounds the index of dimension `first` by the same in
@@ -308,7 +308,7 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
   Value* mask_ = nullptr;                      ///< Null: all lanes.
   std::map<kernel::NodeId, Value*> provided_;  ///< Values of loads that are already in registers.
   const RowPattern* pattern_ = nullptr;        ///< Within lanes_by_patterns().
-  Value* first_row_ = nullptr;                 ///< Of the pattern.
+  Value* first_row_ = nullptr;                 ///< The number of the first row.
   int64_t pattern_place_ = 0;                  ///< Lane 0 of the current vector, in elements.
   kernel::NodeId taken_ = kernel::kNone;  ///< An `if` whose condition holds in all lanes that run.
 };

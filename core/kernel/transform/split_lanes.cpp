@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kMostCuts = 3;  // of a loop
 
 // A comparison that holds for the indices of one dimension below `at`, or for the others.
-struct Cut {
+struct IndexCut {
   size_t dimension = 0;
   int64_t at = 0;
   bool holds_below = false;
@@ -63,14 +63,14 @@ class LanesSplitter : public Rewriter {
                                        : static_cast<int64_t>(v.bits);
   }
 
-  std::optional<Cut> cut_of(const Node& lanes, const Node& n) const {
+  std::optional<IndexCut> cut_of(const Node& lanes, const Node& n) const {
     const bool below = n.op == OpCode::kLt || n.op == OpCode::kLe;
     if (!below && n.op != OpCode::kGt && n.op != OpCode::kGe) return {};
     const auto index = index_of(lanes, n.operands[0]);
     const auto limit = number(n.operands[1]);
     if (!index || !limit) return {};
     const bool behind = n.op == OpCode::kLe || n.op == OpCode::kGt;
-    return Cut{index->first, *limit - index->second + (behind ? 1 : 0), below};
+    return IndexCut{index->first, *limit - index->second + (behind ? 1 : 0), below};
   }
 
   bool is_long(const Node& lanes, size_t dimension) const {
@@ -79,7 +79,7 @@ class LanesSplitter : public Rewriter {
   }
 
   bool split(const Node& n) {
-    std::map<ValueId, Cut> cuts;
+    std::map<ValueId, IndexCut> cuts;
     std::map<size_t, std::set<int64_t>> places;
     bool accesses = false;
     for_each_node(from(), n.blocks[0], [&](const Node& each) {
@@ -88,7 +88,7 @@ class LanesSplitter : public Rewriter {
             any_node(from(), each.blocks[0], [](const Node& x) { return is<OnAccess>(x.op); }) ||
             any_node(from(), each.blocks[1], [](const Node& x) { return is<OnAccess>(x.op); });
       }
-      const std::optional<Cut> cut = cut_of(n, each);
+      const std::optional<IndexCut> cut = cut_of(n, each);
       if (!cut || !is_long(n, cut->dimension)) return;
       cuts[each.results[0]] = *cut;
       if (cut->at > 0 && cut->at < n.extents[cut->dimension])

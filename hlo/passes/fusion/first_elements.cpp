@@ -44,18 +44,18 @@ bool has_no_order(const Computation& region) {
 }
 
 // A sort of which slices take the first elements of each row, and nothing takes others.
-struct Selection {
+struct RowSelection {
   std::vector<Instruction*> iotas;  ///< Which the sort alone reads.
   std::vector<Instruction*> slices;
   int64_t axis = 0;
-  int64_t size = 0;  ///< Of a row.
+  int64_t size = 0;  ///< The elements of a row.
   int64_t kept = 0;
 };
 
-std::optional<Selection> selection_at(Instruction& sort) {
+std::optional<RowSelection> selection_at(Instruction& sort) {
   const Type& type = sort.operand_type(0);
   if (type.rank() == 0 || !type.shape().is_static() || sort.uses().empty()) return {};
-  Selection found;
+  RowSelection found;
   found.axis = sort.integer(AttrKey::dimension, -1);
   if (found.axis < 0) found.axis += type.rank();
   found.size = type.dims()[static_cast<size_t>(found.axis)];
@@ -79,7 +79,7 @@ std::optional<Selection> selection_at(Instruction& sort) {
 }
 
 // The ops of a fusion that selects; none if sorting takes no longer.
-std::vector<Instruction*> fused_selection(Instruction& sort, const Selection& selection) {
+std::vector<Instruction*> fused_selection(Instruction& sort, const RowSelection& selection) {
   if (selection.size < kShortestRow || selection.kept > kMostKept ||
       selection.kept * kLeastFraction > selection.size) {
     return {};
@@ -122,7 +122,7 @@ class RowSearch {
     return counts && direction_of(sort.region(0)) != 0;
   }
 
-  Status run(const Selection& selection) {
+  Status run(const RowSelection& selection) {
     const Type& type = sort_.operand_type(0);
     const Dims& dims = type.dims();
     const bool descends = direction_of(sort_.region(0)) > 0;
@@ -242,7 +242,7 @@ Result<bool> first_elements_in(Computation& computation) {
     }
   }
   for (Instruction* const sort : sorts) {
-    const std::optional<Selection> selection = selection_at(*sort);
+    const std::optional<RowSelection> selection = selection_at(*sort);
     if (!selection) continue;
     if (RowSearch::fits(*sort, selection->axis, selection->kept)) {
       TENON_TRY(RowSearch(*sort, selection->kept).run(*selection));

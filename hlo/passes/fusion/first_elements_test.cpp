@@ -1,5 +1,4 @@
-// The first elements of short rows by reductions: those of a stable sort, whatever the type, the
-// direction and the values.
+// The first elements of short rows by reductions are those of a stable sort.
 #include <gtest/gtest.h>
 
 #include "core/base/random.h"

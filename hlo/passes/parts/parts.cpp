@@ -187,7 +187,7 @@ Value pad_part(Builder& b, const Instruction& op, int64_t number, const PartOf& 
   return b.pad(inner, op.operand(1), without_last(low), without_last(high), without_last(interior));
 }
 
-// What the region computes for each element of arrays of these dimensions.
+// The results of the region for each element of arrays of these dimensions.
 std::vector<Value> combined(Builder& b, const Computation& region, const std::vector<Value>& values,
                             const Dims& dims) {
   Cloner cloner;

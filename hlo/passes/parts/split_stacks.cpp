@@ -27,7 +27,7 @@ constexpr double kLeastShare = 1.0 / 32;  // Of what is computed: more code is w
 constexpr int64_t kMostNewOps = 4000;     // In a group.
 constexpr int kMostRounds = 4;            // Parts may have parts: matrices [n, 3, 3].
 
-// The carried value `i` of a loop wherever it has a name.
+// The names of a value that a loop carries: before it, within it and behind it.
 struct CarriedValue {
   Value init, in_condition, in_body, next, result;
 };
@@ -58,9 +58,9 @@ double turns_of(const Instruction& loop) {
 }
 
 // The values with parts, in groups, and which groups are worth splitting.
-class Groups {
+class StackGroups {
  public:
-  explicit Groups(Computation& function) {
+  explicit StackGroups(Computation& function) {
     collect(function, 1);
     for (const Value value : values_) count(value);
   }
@@ -78,7 +78,7 @@ class Groups {
   }
 
  private:
-  struct Cost {
+  struct SplitCost {
     double before = 0;  ///< Elements that are stacked or taken apart.
     double after = 0;
     double computed = 0;  ///< Elements of elementwise ops.
@@ -138,7 +138,7 @@ class Groups {
   }
 
   void count(Value value) {
-    Cost& cost = costs_[root(ids_[value])];
+    SplitCost& cost = costs_[root(ids_[value])];
     const Instruction& op = *value.def;
     const double size = elements(value.type(), op);
     const bool in_parts = !is_parameter(value) && operands_in_parts(op).has_value();
@@ -175,13 +175,13 @@ class Groups {
   std::unordered_map<Value, size_t, ValueHash> ids_;
   std::vector<Value> values_;
   std::vector<size_t> parents_;
-  std::unordered_map<size_t, Cost> costs_;
+  std::unordered_map<size_t, SplitCost> costs_;
   std::unordered_map<const Computation*, double> turns_;
 };
 
-class Splitter {
+class StackSplitter {
  public:
-  explicit Splitter(Groups& groups) : groups_(groups) {}
+  explicit StackSplitter(StackGroups& groups) : groups_(groups) {}
 
   Status run(Computation& computation) {
     for (Instruction* op = computation.first(); op != nullptr && status_.ok();) {
@@ -306,7 +306,7 @@ class Splitter {
     for (const uint32_t i : split) stack_for_others(op.result(i), *op.parent(), op.next());
   }
 
-  Groups& groups_;
+  StackGroups& groups_;
   std::unordered_map<Value, std::vector<Value>, ValueHash> parts_;
   std::unordered_set<const Instruction*> slices_;  ///< Those that made parts.
   Status status_;
@@ -320,9 +320,9 @@ Result<bool> split_stacks(Module& module, const PassOptions& options) {
     bool again = false;
     for (const auto& function : module.functions()) {
       if (function->is_declaration()) continue;
-      Groups groups(*function);
+      StackGroups groups(*function);
       if (!groups.any()) continue;
-      TENON_TRY(Splitter(groups).run(*function));
+      TENON_TRY(StackSplitter(groups).run(*function));
       again = true;
     }
     if (!again) break;
