@@ -86,6 +86,37 @@ TEST(ShortRows, RowsOfAFewElementsAreNotGathered) {
   }
 }
 
+// Small matrices, transposed: rows of whole vectors, whose places are no row of memory.
+TEST(ShortRows, MatricesOfAFewElements) {
+  std::vector<Case> cases;
+  for (const auto& [rows, columns] :
+       {std::pair(2, 16), std::pair(16, 2), std::pair(4, 4), std::pair(5, 5), std::pair(3, 7)}) {
+    for (const int64_t count : {32, 19}) {
+      const std::string text = fmt::format(
+          R"(kernel @k(%x: in f32[{0},{1},{2}], %y: out f32[{0},{2},{1}]) index s32 grid(%0: 2) {{
+  %g = mul %0, 16 : s32
+  lanes(%i: 16, %j: {2}, %k: {1}) {{
+    %r = add %g, %i : s32
+    %in = lt %r, {0} : s32
+    if %in {{
+      %a = load %x[%r, %k, %j] : f32
+      store %a, %y[%r, %j, %k] : f32
+    }}
+  }}
+}}
+)",
+          count, rows, columns);
+      const Kernel kernel = kernel::parse(text, "k").value();
+      Case c = {kernel, kernel::testing::zero_buffers(kernel)};
+      for (int64_t k = 0; k < c.buffers[0].element_count(); ++k)
+        c.buffers[0].set_double(k, static_cast<double>(k));
+      cases.push_back(c);
+    }
+  }
+  expect_interpreters_bits(cases);
+  EXPECT_EQ(ir_of(cases[0].kernel, 64).find("masked.gather"), std::string::npos);
+}
+
 // Sums of short rows, which lie one after the other in the lanes, and of a dimension between those
 // of rows and within them.
 TEST(ShortRows, ReductionsOfShortRows) {

@@ -140,7 +140,8 @@ std::optional<CpuKernelEmitter::RowPattern> CpuKernelEmitter::pattern_of(const N
       std::min(vector_bytes_ / (varying.widest() == 0 ? 4 : varying.widest()), kMostLanesOfPattern);
   pattern.rows = pattern.width / std::gcd(pattern.width, pattern.count);
   const int64_t vectors = pattern.rows * pattern.count / pattern.width;
-  if (pattern.rows == 1 || n.extents[pattern.row] < pattern.rows ||
+  // Rows of whole vectors, along memory, need no pattern.
+  if ((pattern.rows == 1 && pattern.sizes.size() == 1) || n.extents[pattern.row] < pattern.rows ||
       static_cast<size_t>(vectors) * check.nodes() > kMostNodesByPatterns) {
     return {};
   }
