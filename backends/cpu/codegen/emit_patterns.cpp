@@ -45,6 +45,11 @@ std::vector<MemoryWindow> windows_of(std::vector<int64_t> places, int64_t width)
   return windows;
 }
 
+bool is_in_order(const std::vector<int64_t>& places) {
+  return std::ranges::adjacent_find(places, [](int64_t a, int64_t b) { return b != a + 1; }) ==
+         places.end();
+}
+
 bool are_different(std::vector<int64_t> places) {
   std::ranges::sort(places);
   return std::ranges::adjacent_find(places) == places.end();
@@ -106,6 +111,15 @@ class PatternCheck {
 
 }  // namespace
 
+// How many operations an access of a row takes, if vectors are along its last dimension, whose
+// elements are `apart`: under masks or, of few elements, by gathers.
+int64_t CpuKernelEmitter::operations_of_row(int64_t apart, const RowPattern& pattern) {
+  const int64_t last = pattern.sizes.back();
+  const int64_t vectors = (last + pattern.width - 1) / pattern.width;
+  const bool gathers = last < pattern.width / 2 || std::abs(apart) > 1;
+  return pattern.count / last * (gathers ? last : vectors);
+}
+
 std::vector<int64_t> CpuKernelEmitter::RowPattern::places_of(const Node& access,
                                                              int64_t first) const {
   const std::vector<int64_t>& by = slopes.at(&access);
@@ -145,6 +159,7 @@ std::optional<CpuKernelEmitter::RowPattern> CpuKernelEmitter::pattern_of(const N
       static_cast<size_t>(vectors) * check.nodes() > kMostNodesByPatterns) {
     return {};
   }
+  int64_t operations = 0, by_rows = 0;
   for (const Node* access : check.accesses()) {
     std::vector<int64_t>& slopes = pattern.slopes[access];
     for (size_t d = pattern.row; d < arguments.size(); ++d) {
@@ -154,10 +169,15 @@ std::optional<CpuKernelEmitter::RowPattern> CpuKernelEmitter::pattern_of(const N
     }
     for (int64_t vector = 0; vector < vectors; ++vector) {
       const std::vector<int64_t> places = pattern.places_of(*access, vector * pattern.width);
-      if (windows_of(places, pattern.width).size() > kMostWindows) return {};
+      const size_t windows = windows_of(places, pattern.width).size();
+      if (windows > kMostWindows) return {};
       if (access->op == OpCode::kStore && !are_different(places)) return {};
+      if (slopes[0] == 0 && vector > 0) continue;  // The same for all rows.
+      operations += is_in_order(places) ? 1 : 2 * static_cast<int64_t>(windows);
     }
+    by_rows += pattern.rows * operations_of_row(slopes.back(), pattern);
   }
+  if (operations >= by_rows) return {};
   return pattern;
 }
 

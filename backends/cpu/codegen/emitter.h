@@ -103,6 +103,8 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
     std::vector<int64_t> places_of(const kernel::Node& access, int64_t first) const;
   };
   struct PatternPlaces;
+  static int64_t operations_of_row(int64_t apart, const RowPattern& pattern);
+  /// Nothing where vectors along the last dimension take fewer operations.
   std::optional<RowPattern> pattern_of(const kernel::Node& n) const;
   /// False, without emitting code, if there is no pattern.
   bool lanes_by_patterns(const kernel::Node& n);
