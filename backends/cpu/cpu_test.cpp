@@ -310,6 +310,31 @@ std::pair<double, double> remainder_operands(Random& random, ElementType type, i
   }
 }
 
+// For those of a constant, LLVM calls fmaxf and fminf.
+TEST(Cpu, ExtremaOfHalves) {
+  std::vector<Case> cases;
+  for (const std::string op : {"max", "min"}) {
+    const Kernel kernel =
+        kernel::parse(fmt::format(R"(kernel @k(%x: in f16[7], %y: out f16[7]) index s32 grid() {{
+  lanes(%i: 7) {{
+    %a = load %x[%i] : f16
+    %b = convert %i : s32 -> f16
+    %c = {} %a, %b : f16
+    store %c, %y[%i] : f16
+  }}
+}}
+)",
+                                  op),
+                      "k")
+            .value();
+    Case c = {kernel, kernel::testing::zero_buffers(kernel)};
+    const double values[] = {-0.0, 0.5, NAN, 3, -INFINITY, INFINITY, 7};
+    for (int64_t k = 0; k < 7; ++k) c.buffers[0].set_double(k, values[k]);
+    cases.push_back(c);
+  }
+  expect_interpreters_bits(cases);
+}
+
 TEST(Cpu, RemaindersOfFloats) {
   std::vector<Case> cases;
   for (const ElementType type : {kF32, kF64, kBF16, kF16}) {

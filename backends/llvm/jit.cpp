@@ -63,6 +63,9 @@ const Symbols& c_library() {
     add("memmove", std::memmove);
     add("memset", std::memset);
     add("fmod", static_cast<Two>(std::fmod));
+    // LLVM makes them of comparisons of halves with constants.
+    add("fmaxf", static_cast<TwoF>(std::fmax));
+    add("fminf", static_cast<TwoF>(std::fmin));
     add("fmodf", static_cast<TwoF>(std::fmod));
     add("fma", static_cast<double (*)(double, double, double)>(std::fma));
     add("fmaf", static_cast<float (*)(float, float, float)>(std::fma));

@@ -63,7 +63,7 @@ constexpr Pass kPasses[] = {
     {"flatten-fusions", "Fusions within fusions become the ops that they consist of.",
      plain<flatten_fusions>},
     {"first-elements",
-     "Sorts of which the first elements alone are used become fusions with their slices.",
+     "Sorts of which the first elements alone are used become reductions, or selections.",
      plain<first_elements>},
     {"attention", "Attentions with many scores become fusions, which keep none of them.",
      fuse_attention},

@@ -24,7 +24,7 @@ FORMATS = {"f32": "f", "f64": "d", "s8": "b", "s16": "h", "s32": "i", "s64": "q"
 NPY_TYPES = {"f32": "<f4", "f64": "<f8", "s8": "|i1", "s16": "<i2", "s32": "<i4", "s64": "<i8", "u8": "|u1", "u16": "<u2", "u32": "<u4",
              "u64": "<u8", "pred": "|b1", "c64": "<c8", "c128": "<c16"}
 # Objects may ask these of libc and libm.
-LIBRARY = {"memcpy", "memmove", "memset", "memcmp", "fmod", "fmodf", "fma", "fmaf", "floor", "floorf", "ceil", "ceilf", "trunc", "truncf", "round",
+LIBRARY = {"memcpy", "memmove", "memset", "memcmp", "fmod", "fmodf", "fmaxf", "fminf", "fma", "fmaf", "floor", "floorf", "ceil", "ceilf", "trunc", "truncf", "round",
            "roundf", "roundeven", "roundevenf", "rint", "rintf", "nearbyint", "nearbyintf"}
 
 

@@ -70,7 +70,7 @@ bool CpuKernelEmitter::only_computes(kernel::BlockId id) const {
 // and branches follow from.)
 CpuKernelEmitter::Many CpuKernelEmitter::masked_block(kernel::BlockId id, Value* mask,
                                                       const Ids& like) {
-  // Lanes of a pattern (emit_patterns.cpp) that are known need no branch.
+  // Lanes that are known need no branch: above all those of a pattern (emit_patterns.cpp).
   if (const auto* known = llvm::dyn_cast<llvm::Constant>(mask); known && !known->isNullValue()) {
     Value* const outer = std::exchange(mask_, known->isAllOnesValue() ? nullptr : mask);
     const Many given = block(id);

@@ -19,7 +19,7 @@ using kernel::ValueId;
 
 namespace {
 
-constexpr int64_t kLeastFlat = 8;             // elements of several dimensions in one
+constexpr int64_t kLeastFlat = 8;  // Elements from which vectors are along the last dimension.
 constexpr size_t kMostNodesAbreast = 120;     // for vectors of several registers
 constexpr size_t kMostNodesFourAbreast = 60;  // with sixteen registers
 constexpr size_t kMostAccessesAbreast = 12;
@@ -37,7 +37,7 @@ CpuKernelEmitter::VectorPlan CpuKernelEmitter::plan_of(const Node& n) {
   VectorPlan plan;
   plan.dimension = n.extents.size() - 1;
   for (size_t d = 0; d < n.extents.size(); ++d) {
-    if (n.extents[plan.dimension] < 8 && n.extents[d] > n.extents[plan.dimension]) {
+    if (n.extents[plan.dimension] < kLeastFlat && n.extents[d] > n.extents[plan.dimension]) {
       plan.dimension = d;
     }
   }

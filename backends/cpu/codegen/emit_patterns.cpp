@@ -160,7 +160,16 @@ std::optional<CpuKernelEmitter::RowPattern> CpuKernelEmitter::pattern_of(const N
     return {};
   }
   int64_t operations = 0, by_rows = 0;
+  const std::function<bool(ValueId)> is_linear = [&](ValueId value) {
+    const kernel::Value& v = kernel_.value(value);
+    if (!varying(value) || v.kind != kernel::ValueKind::kResult) return true;
+    const Node& node = kernel_.node(v.node);
+    const bool known =
+        node.op == OpCode::kAdd || node.op == OpCode::kSub || node.op == OpCode::kMul;
+    return known && std::ranges::all_of(node.operands, is_linear);
+  };
   for (const Node* access : check.accesses()) {
+    if (!std::ranges::all_of(kernel::indices_of(*access), is_linear)) return {};
     std::vector<int64_t>& slopes = pattern.slopes[access];
     for (size_t d = pattern.row; d < arguments.size(); ++d) {
       const std::optional<int64_t> slope = kernel::Slopes(kernel_, arguments[d]).of_place(*access);
@@ -243,7 +252,8 @@ void CpuKernelEmitter::set_pattern_indices(const Node& n) {
   }
 }
 
-// An index at the first row of the pattern, and the first place of it.
+// An index at the first row of the pattern, and the first place of it; pattern_of() has found that
+// it consists of sums, differences and products.
 CpuKernelEmitter::Value* CpuKernelEmitter::index_at_pattern(ValueId value) {
   if (!varies(value)) return wide_of(form(value));
   const kernel::Value& v = kernel_.value(value);

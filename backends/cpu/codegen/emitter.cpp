@@ -121,6 +121,7 @@ CpuKernelEmitter::Many CpuKernelEmitter::block(kernel::BlockId id) {
     const Node& node = kernel_.node(nodes[i]);
     if (node.op == OpCode::kYield) return forms(node.operands);
     if (nodes[i] == taken_) {
+      // Further conditions that include it become simpler: constant masks of a pattern.
       values_[node.operands[0]] = {b_.getTrue(), nullptr, 0};
       block(node.blocks[0]);
       continue;

@@ -158,7 +158,8 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
     int64_t width = 1;
   };
   VectorPlan plan_of(const kernel::Node& n);
-  /// A lanes loop with as many of its last dimensions as possible in the last one.
+  /// A lanes loop with as many of its last dimensions as possible in the last one, along which its
+  /// vectors then are. The node is a copy: its blocks are the kernel's.
   struct FlatLanes {
     kernel::Node node;
     std::optional<int64_t>

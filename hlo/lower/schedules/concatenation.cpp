@@ -11,7 +11,8 @@ constexpr int64_t kMostInALane = 16;       // elements that one lane stores
 constexpr int64_t kLeastRun = 64;          // elements of a part in a workgroup
 constexpr int64_t kLeastLanesOfRows = 64;  // for lanes that store whole rows
 constexpr int64_t kMostPartsOfRow = 64;    // loops of a kernel
-constexpr size_t kMostMasked = 4;          // parts within a vector
+constexpr size_t kMostMasked = 6;          // parts within a vector
+constexpr int64_t kLongestMasked = 32;     // elements of a row in vectors over rows
 
 // The concatenation that is the result, or of which the result is the transpose.
 struct Concatenation {
@@ -165,7 +166,8 @@ class ConcatenationKernel {
 
 // On a device whose lanes are those of registers: elsewhere lanes that store elsewhere cost
 // nothing, and loops one after the other have fewer of them.
-// For short rows of few parts that are only moved, vectors of whole rows do with constant masks.
+// For short rows of few parts, vectors of whole rows do with constant masks, unless each part is
+// one element, or all parts of a row are computed in few lanes.
 std::optional<double> estimate_concatenation(const ScheduleInput& input) {
   const std::optional<Concatenation> parts = concatenation_of(input.fused);
   if (!parts) return std::nullopt;
@@ -173,9 +175,11 @@ std::optional<double> estimate_concatenation(const ScheduleInput& input) {
   const bool computes = std::ranges::any_of(input.fused.inner, [](const Instruction* op) {
     return op->info().category == Category::kElementwise;
   });
-  const bool masks = elements_from(parts->dims, parts->axis) <= kMostInALane &&
-                     parts->concatenate->operand_count() <= kMostMasked;
-  return input.elements_seconds * (wide && (computes || !masks) ? 0.75 : 1.5);
+  const int64_t row = elements_from(parts->dims, parts->axis);
+  const bool units = row == static_cast<int64_t>(parts->concatenate->operand_count());
+  const bool masks = !units && parts->concatenate->operand_count() <= kMostMasked &&
+                     row <= kLongestMasked && (!computes || row > kMostInALane);
+  return input.elements_seconds * (wide && !masks ? 0.75 : 1.5);
 }
 
 Taken emit_concatenation(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,

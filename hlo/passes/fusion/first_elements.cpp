@@ -108,10 +108,14 @@ class RowSearch {
     const Type& type = sort.operand_type(0);
     const ElementType element = type.element_type();
     const int64_t size = type.dims().back();
+    // Bytes are selected in half the time.
+    const int64_t most_compared = bit_width(element) == 8 ? kMostCompared / 2 : kMostCompared;
+    // Bits of a type without a sign have another order.
     const bool is_key =
-        (is_integer(element) || is_float(element)) && !type.is_quantized() &&
+        element != ElementType::kF8E8M0FNU && (is_integer(element) || is_float(element)) &&
+        !type.is_quantized() &&
         (bit_width(element) == 8 || bit_width(element) == 16 || bit_width(element) == 32);
-    if (axis + 1 != type.rank() || !is_key || kept > kMostSearched || kept * size > kMostCompared ||
+    if (axis + 1 != type.rank() || !is_key || kept > kMostSearched || kept * size > most_compared ||
         2 * kept > size || sort.operand_count() > 2) {
       return false;
     }
@@ -154,7 +158,9 @@ class RowSearch {
       computation.erase(slice);
     }
     computation.erase(&sort_);
-    for (Instruction* iota : selection.iotas) computation.erase(iota);
+    for (Instruction* iota : selection.iotas) {
+      if (iota->uses().empty()) computation.erase(iota);  // Not the array that was searched.
+    }
     return {};
   }
 

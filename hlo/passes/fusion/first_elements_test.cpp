@@ -89,10 +89,31 @@ TEST(RowSearch, FindsTheFirstOfAStableSort) {
   EXPECT_TRUE(searches({.indices = false}));
 }
 
+// The sort alone reads the array that it sorts, an iota.
+TEST(RowSearch, FindsThoseOfAnIota) {
+  const auto module = import_module(R"(func.func @main() -> tensor<3x2xi32> {
+  %i = stablehlo.iota dim = 1 : tensor<3x16xi32>
+  %s = "stablehlo.sort"(%i) ({
+  ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+    %c = stablehlo.compare GT, %a, %b : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  }) {dimension = 1 : i64, is_stable = true} : (tensor<3x16xi32>) -> tensor<3x16xi32>
+  %r = stablehlo.slice %s [0:3, 0:2] : (tensor<3x16xi32>) -> tensor<3x2xi32>
+  return %r : tensor<3x2xi32>
+})",
+                                    "t");
+  ASSERT_TRUE(module) << module.error().to_string();
+  ASSERT_TRUE(first_elements(**module));
+  const auto results = Evaluator(**module).run(*(*module)->entry(), std::vector<Literal>());
+  ASSERT_TRUE(results) << results.error().to_string();
+  for (int64_t i = 0; i < 6; ++i) EXPECT_EQ((*results)[0].get_integer(i), 15 - i % 2);
+}
+
 TEST(RowSearch, LeavesOthersToSorts) {
   EXPECT_FALSE(searches({.size = 12, .kept = 7})) << "more than half";
   EXPECT_FALSE(searches({.size = 40, .kept = 9})) << "many";
   EXPECT_FALSE(searches({.type = "f64"})) << "keys of 64 bits";
+  EXPECT_FALSE(searches({.type = "f8E8M0FNU"})) << "no sign";
   EXPECT_FALSE(searches({.order = "FLOAT"})) << "no order of NaNs";
   EXPECT_FALSE(searches({.direction = "GE"})) << "no order of equal elements";
 }
