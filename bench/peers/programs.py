@@ -13,7 +13,7 @@ from jax import lax
 from applications import APPLICATIONS
 from breadth import breadth
 from models import MODELS, attentions, draws, numbers
-from short_rows import short_rows
+from narrow import narrow
 from special import special_programs
 
 try:
@@ -482,7 +482,7 @@ def all_programs() -> list[Program]:
     return (rows() + contractions() + small() + scans() + convolutions() + ffts() + sorts() + indexing() + linalg() + loops()
             + [Program("breadth", *each) for each in breadth()]
             + [Program("special", name, function, of, x64=wide) for name, function, of, wide in special_programs()]
-            + [Program("short rows", *each) for each in short_rows()]
+            + [Program("narrow", *each) for each in narrow()]
             + [Program("attention", *each) for each in attentions()]
             + [Program("random", *each) for each in draws()] + models()
             + [Program("applications", name, *made()) for name, made in APPLICATIONS.items()])

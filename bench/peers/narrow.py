@@ -1,4 +1,4 @@
-"""Ops on arrays that end in a few elements (points, colours, small tables), 120,000 of them in all: the group `short rows` of
+"""Ops on narrow arrays, which end in a few elements (points, colours, small tables), of 120,000 elements: the group `narrow` of
 programs.py."""
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def _unary(width: int) -> dict:
     }
 
 
-def short_rows() -> Iterator[tuple]:
+def narrow() -> Iterator[tuple]:
     """Name, function, arguments."""
     for width in (3, 7, 12):
         rows = ELEMENTS // width
