@@ -86,6 +86,35 @@ TEST(ShortRows, RowsOfAFewElementsAreNotGathered) {
   }
 }
 
+// A place that is loaded, the same for all lanes.
+TEST(ShortRows, IndicesFromMemory) {
+  std::vector<Case> cases;
+  for (const int64_t count : {3, 5}) {
+    const std::string text = fmt::format(
+        R"(kernel @k(%x: in f32[4,48,{0}], %n: in s32[2], %y: out f32[48,{0}]) index s32 grid() {{
+  lanes(%i: 48, %j: {0}) {{
+    %m = load %n[1] : s32
+    %u = bitcast %m : s32 -> u32
+    %c = min %u, 3 : u32
+    %k = convert %c : u32 -> s32
+    %a = load %x[%k, %i, %j] : f32
+    %w = load %x[%k, %i, 0] : f32
+    %s = add %a, %w : f32
+    store %s, %y[%i, %j] : f32
+  }}
+}}
+)",
+        count);
+    const Kernel kernel = kernel::parse(text, "k").value();
+    Case c = {kernel, kernel::testing::zero_buffers(kernel)};
+    for (int64_t k = 0; k < c.buffers[0].element_count(); ++k)
+      c.buffers[0].set_double(k, static_cast<double>(k));
+    c.buffers[1].set_integer(1, 2);
+    cases.push_back(c);
+  }
+  expect_interpreters_bits(cases);
+}
+
 // Small matrices, transposed: rows of whole vectors, whose places are no row of memory.
 TEST(ShortRows, MatricesOfAFewElements) {
   std::vector<Case> cases;

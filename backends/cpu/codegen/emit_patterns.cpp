@@ -320,6 +320,7 @@ CpuKernelEmitter::Value* CpuKernelEmitter::constant_mask(
 }
 
 bool CpuKernelEmitter::load_by_pattern(const Node& n) {
+  if (!varies(n.results[0])) return false;  // A number for all lanes, which may be an index.
   const std::optional<PatternPlaces> found = pattern_places(n);
   if (!found) return false;
   const PatternPlaces& where = *found;
