@@ -21,6 +21,7 @@ constexpr int64_t kLongestRow = 32;
 constexpr int64_t kMostLanesOfPattern = 16;   // Workgroups have multiples of 16 short rows.
 constexpr size_t kMostNodesByPatterns = 600;  // of all vectors of a pattern
 constexpr int64_t kMostLeaves = 7;            // of a reduction for each element
+constexpr int64_t kMostJoined = 4;            // elements from lane to lane of other accesses
 constexpr size_t kMostWindows = 8;            // of an access; more elements are gathered as fast
 
 // The place of a number within dimensions of these sizes.
@@ -112,12 +113,13 @@ class PatternCheck {
 }  // namespace
 
 // How many operations an access of a row takes, if vectors are along its last dimension, whose
-// elements are `apart`: under masks or, of few elements, by gathers.
+// elements are `apart`: under masks, together with what lies between them (emit_runs.cpp), or by
+// gathers.
 int64_t CpuKernelEmitter::operations_of_row(int64_t apart, const RowPattern& pattern) {
   const int64_t last = pattern.sizes.back();
   const int64_t vectors = (last + pattern.width - 1) / pattern.width;
-  const bool gathers = last < pattern.width / 2 || std::abs(apart) > 1;
-  return pattern.count / last * (gathers ? last : vectors);
+  const bool gathers = last < pattern.width / 2 || std::abs(apart) > kMostJoined;
+  return pattern.count / last * (gathers ? last : std::abs(apart) > 1 ? 2 * vectors : vectors);
 }
 
 std::vector<int64_t> CpuKernelEmitter::RowPattern::places_of(const Node& access,
