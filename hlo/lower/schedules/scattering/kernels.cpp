@@ -78,10 +78,11 @@ class ScatterLowering {
     }
     if (update_count() == 0) return {};
     if (const auto atomic = atomic_kind(op_)) {
+      const bool shared = limits_.cost.busy_lanes > 1;
+      const bool are_atomic = tuning.choose_flag(parameters::kScatterAtomic, shared);
       TENON_ASSIGN(const bool taken, counts_in_scratch(*atomic, tuning));
       if (taken) return {};
-      if (tuning.choose_flag(parameters::kScatterAtomic, limits_.cost.busy_lanes > 1))
-        return atomics(*atomic, tuning);
+      if (are_atomic) return atomics(*atomic, tuning);
     }
     if (op_.flag(AttrKey::unique_indices) && tuning.choose_flag(parameters::kScatterUnique, true)) {
       return at_once(tuning, "_unique",
