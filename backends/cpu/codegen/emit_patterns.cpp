@@ -135,6 +135,43 @@ std::vector<int64_t> CpuKernelEmitter::RowPattern::places_of(const Node& access,
   return places;
 }
 
+// Finds how the places of all accesses grow. Whether each needs few vectors of memory, and all
+// together fewer operations than vectors along the last dimension.
+bool CpuKernelEmitter::fits_accesses(RowPattern& pattern, const Node& n,
+                                     const std::vector<const Node*>& accesses,
+                                     const Varying& varying) const {
+  const std::vector<ValueId>& arguments = kernel_.block(n.blocks[0]).arguments;
+  const int64_t vectors = pattern.rows * pattern.count / pattern.width;
+  int64_t operations = 0, by_rows = 0;
+  const std::function<bool(ValueId)> is_linear = [&](ValueId value) {
+    const kernel::Value& v = kernel_.value(value);
+    if (!varying(value) || v.kind != kernel::ValueKind::kResult) return true;
+    const Node& node = kernel_.node(v.node);
+    const bool known =
+        node.op == OpCode::kAdd || node.op == OpCode::kSub || node.op == OpCode::kMul;
+    return known && std::ranges::all_of(node.operands, is_linear);
+  };
+  for (const Node* access : accesses) {
+    if (!std::ranges::all_of(kernel::indices_of(*access), is_linear)) return false;
+    std::vector<int64_t>& slopes = pattern.slopes[access];
+    for (size_t d = pattern.row; d < arguments.size(); ++d) {
+      const std::optional<int64_t> slope = kernel::Slopes(kernel_, arguments[d]).of_place(*access);
+      if (!slope) return false;
+      slopes.push_back(*slope);
+    }
+    for (int64_t vector = 0; vector < vectors; ++vector) {
+      const std::vector<int64_t> places = pattern.places_of(*access, vector * pattern.width);
+      const size_t windows = windows_of(places, pattern.width).size();
+      if (windows > kMostWindows) return false;
+      if (access->op == OpCode::kStore && !are_different(places)) return false;
+      if (slopes[0] == 0 && vector > 0) continue;  // The same for all rows.
+      operations += is_in_order(places) ? 1 : 2 * static_cast<int64_t>(windows);
+    }
+    by_rows += pattern.rows * operations_of_row(slopes.back(), pattern);
+  }
+  return operations < by_rows;
+}
+
 std::optional<CpuKernelEmitter::RowPattern> CpuKernelEmitter::pattern_of(const Node& n) const {
   const std::vector<ValueId>& arguments = kernel_.block(n.blocks[0]).arguments;
   if (n.op != OpCode::kLanes || vector_bytes_ < 32) return {};
@@ -161,34 +198,7 @@ std::optional<CpuKernelEmitter::RowPattern> CpuKernelEmitter::pattern_of(const N
       static_cast<size_t>(vectors) * check.nodes() > kMostNodesByPatterns) {
     return {};
   }
-  int64_t operations = 0, by_rows = 0;
-  const std::function<bool(ValueId)> is_linear = [&](ValueId value) {
-    const kernel::Value& v = kernel_.value(value);
-    if (!varying(value) || v.kind != kernel::ValueKind::kResult) return true;
-    const Node& node = kernel_.node(v.node);
-    const bool known =
-        node.op == OpCode::kAdd || node.op == OpCode::kSub || node.op == OpCode::kMul;
-    return known && std::ranges::all_of(node.operands, is_linear);
-  };
-  for (const Node* access : check.accesses()) {
-    if (!std::ranges::all_of(kernel::indices_of(*access), is_linear)) return {};
-    std::vector<int64_t>& slopes = pattern.slopes[access];
-    for (size_t d = pattern.row; d < arguments.size(); ++d) {
-      const std::optional<int64_t> slope = kernel::Slopes(kernel_, arguments[d]).of_place(*access);
-      if (!slope) return {};
-      slopes.push_back(*slope);
-    }
-    for (int64_t vector = 0; vector < vectors; ++vector) {
-      const std::vector<int64_t> places = pattern.places_of(*access, vector * pattern.width);
-      const size_t windows = windows_of(places, pattern.width).size();
-      if (windows > kMostWindows) return {};
-      if (access->op == OpCode::kStore && !are_different(places)) return {};
-      if (slopes[0] == 0 && vector > 0) continue;  // The same for all rows.
-      operations += is_in_order(places) ? 1 : 2 * static_cast<int64_t>(windows);
-    }
-    by_rows += pattern.rows * operations_of_row(slopes.back(), pattern);
-  }
-  if (operations >= by_rows) return {};
+  if (!fits_accesses(pattern, n, check.accesses(), varying)) return {};
   return pattern;
 }
 

@@ -104,6 +104,9 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
   };
   struct PatternPlaces;
   static int64_t operations_of_row(int64_t apart, const RowPattern& pattern);
+  bool fits_accesses(RowPattern& pattern, const kernel::Node& n,
+                     const std::vector<const kernel::Node*>& accesses,
+                     const Varying& varying) const;
   /// Nothing where vectors along the last dimension take fewer operations.
   std::optional<RowPattern> pattern_of(const kernel::Node& n) const;
   /// False, without emitting code, if there is no pattern.

@@ -6,6 +6,7 @@
 #include "hlo/lower/schedules/own_kernels.h"
 #include "hlo/passes/constants.h"
 #include "hlo/passes/fusion/fuse.h"
+#include "hlo/passes/parts/parts.h"
 #include "hlo/passes/pass.h"
 
 namespace tenon::hlo {
@@ -147,8 +148,9 @@ class RowSearch {
       values.push_back(greatest);
       indices.push_back(index);
     }
-    const Value first = element_of(side_by_side(values), descends);
-    Value second = side_by_side(indices);
+    TENON_TRY(Status(b_.status()));
+    const Value first = element_of(stacked(b_, values), descends);
+    Value second = stacked(b_, indices);
     if (sort_.operand_count() == 2)
       second = b_.convert(second, sort_.operand_type(1).element_type());
     TENON_TRY(Status(b_.status()));
@@ -219,17 +221,6 @@ class RowSearch {
     for (int64_t d = 0; d < x.type().rank(); ++d) to.push_back(d);
     return b_.broadcast_in_dim(x, sort_.operand_type(0).dims(), to);
   }
-  Value side_by_side(const std::vector<Value>& columns) {
-    std::vector<Value> parts;
-    for (const Value column : columns) {
-      if (!b_.ok()) return {};
-      Dims dims = column.type().dims();
-      dims.push_back(1);
-      parts.push_back(b_.reshape(column, dims));
-    }
-    return b_.concatenate(parts, parts[0].type().rank() - 1);
-  }
-
   Instruction& sort_;
   const ElementType type_;
   Builder b_;
