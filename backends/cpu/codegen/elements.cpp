@@ -1,6 +1,7 @@
 #include "backends/cpu/codegen/elements.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "backends/llvm/host.h"
 #include "backends/llvm/operations.h"
@@ -131,9 +132,47 @@ Value* Elements::total(Value* lanes) const {
   return sum;
 }
 
+// The lanes of x, then those of y (which may be null), are groups of adjacent ones: the second half
+// of each group is added to its first half.
+Value* Elements::folded(Value* x, Value* y, size_t group) const {
+  const auto lanes =
+      static_cast<size_t>(llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements());
+  std::vector<int> first, second;
+  for (size_t lane = 0; lane < (y == nullptr ? lanes : 2 * lanes); ++lane) {
+    const bool is_first = lane % group < group / 2;
+    (is_first ? first : second).push_back(static_cast<int>(lane));
+  }
+  if (y == nullptr) y = x;
+  Value* const a = b_.CreateShuffleVector(x, y, first);
+  Value* const b = b_.CreateShuffleVector(x, y, second);
+  return is_float(computed_) ? b_.CreateFAdd(a, b) : b_.CreateAdd(a, b);
+}
+
+Value* Elements::totals(std::vector<Value*> vectors) const {
+  const auto lanes = static_cast<size_t>(
+      llvm::cast<llvm::FixedVectorType>(vectors[0]->getType())->getNumElements());
+  vectors.resize(std::bit_ceil(vectors.size()), zeros(static_cast<int64_t>(lanes)));
+  size_t group = lanes;
+  for (; vectors.size() > 1; group /= 2) {
+    std::vector<Value*> pairs;
+    for (size_t i = 0; i < vectors.size(); i += 2)
+      pairs.push_back(folded(vectors[i], vectors[i + 1], group));
+    vectors = std::move(pairs);
+  }
+  for (; group > 1; group /= 2) vectors[0] = folded(vectors[0], nullptr, group);
+  return vectors[0];
+}
+
 Value* Elements::zeros(int64_t width) const {
   return llvm::Constant::getNullValue(
       llvm::FixedVectorType::get(type_, static_cast<unsigned>(width)));
+}
+
+void prefetch(llvm::IRBuilderBase& b, Value* place, CacheLevel level) {
+  Value* const reads = b.getInt32(0);
+  Value* const data = b.getInt32(1);
+  b.CreateIntrinsic(llvm::Intrinsic::prefetch, {place->getType()},
+                    {place, reads, b.getInt32(static_cast<uint32_t>(level)), data});
 }
 
 llvm::Constant* steps(llvm::IRBuilderBase& b, int64_t stride, int64_t width) {

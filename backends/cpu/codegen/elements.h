@@ -7,6 +7,7 @@
 #include <llvm/IR/IRBuilder.h>
 
 #include <optional>
+#include <vector>
 
 #include "core/types/element_type.h"
 
@@ -41,12 +42,16 @@ class Elements {
   llvm::Value* multiply_add(llvm::Value* x, llvm::Value* y, llvm::Value* z) const;
   /// The sum of all lanes, in any order.
   llvm::Value* total(llvm::Value* lanes) const;
+  /// A vector with the total of each vector's lanes, in any order, and zeros up to a power of two.
+  /// There are at most as many vectors as one has lanes, which are a power of two.
+  llvm::Value* totals(std::vector<llvm::Value*> vectors) const;
   llvm::Value* zeros(int64_t width) const;
 
  private:
   llvm::Align align() const { return llvm::Align(storage_bytes(stored_)); }
   llvm::Value* widen(llvm::Value* x) const;
   llvm::Value* narrow(llvm::Value* x) const;
+  llvm::Value* folded(llvm::Value* x, llvm::Value* y, size_t group) const;
 
   llvm::IRBuilderBase& b_;
   const ElementType stored_;
@@ -54,6 +59,11 @@ class Elements {
   llvm::Type* memory_;
   llvm::Type* type_;
 };
+
+/// How near a cache is that memory is fetched into, as llvm.prefetch numbers them.
+enum class CacheLevel : uint32_t { kNearest = 3, kNear = 2 };
+/// Fetches the cache line of an address, which need not be one of memory.
+void prefetch(llvm::IRBuilderBase& builder, llvm::Value* place, CacheLevel level);
 
 /// The vector 0, stride, 2 · stride …
 llvm::Constant* steps(llvm::IRBuilderBase& builder, int64_t stride, int64_t width);

@@ -1,6 +1,7 @@
 #include "backends/cpu/contraction/contraction.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "backends/cpu/contraction/micro_kernel.h"
 #include "backends/cpu/contraction/packing.h"
@@ -134,8 +135,8 @@ class ContractionEmitter {
       column_end_ = least(times(end, columns_a_group()), column_end_);
     }
     if (is_dot_products(loops_)) {
-      each(row_begin_, row_end_, t_.rows, [&](Value* at) { dots(at); });
-      return;
+      return each(number(b_, 0), number(b_, sum_.extent), t_.sums_a_block,
+                  [&](Value* sum) { dots(sum); });
     }
     each(number(b_, 0), number(b_, sum_.extent), t_.sums_a_block, [&](Value* sum) { block(sum); });
     if (t_.keeps_sums) round_sums();
@@ -203,36 +204,106 @@ class ContractionEmitter {
 
   // --- Dot products
 
-  void dots(Value* row) {
-    const int64_t odd = row_.extent % t_.rows;
-    if (odd == 0) return dots_of(row, t_.rows);
-    Value* const whole = b_.CreateICmpSGE(b_.CreateSub(row_end_, row), number(b_, t_.rows));
-    emit_branch(b_, whole, [&] { dots_of(row, t_.rows); }, [&] { dots_of(row, odd); });
+  // Adds a block of products, by full tiles and those at the edges. The operand with fewer lines
+  // stays in a near cache, from one tile of the other's lines to the next.
+  void dots(Value* sum) {
+    const auto tile = [&](Value* row, Value* column) {
+      emit_part(row, row_end_, t_.rows, row_.extent, [&](int64_t rows) {
+        emit_part(column, column_end_, t_.dots, column_.extent,
+                  [&](int64_t columns) { dots_of({row, column, rows, columns}, sum); });
+      });
+    };
+    const auto rows = [&](const std::function<void(Value*)>& body) {
+      each(row_begin_, row_end_, t_.rows, body);
+    };
+    const auto columns = [&](const std::function<void(Value*)>& body) {
+      each(column_begin_, column_end_, t_.dots, body);
+    };
+    if (row_.extent > column_.extent) {
+      rows([&](Value* row) { columns([&](Value* column) { tile(row, column); }); });
+    } else {
+      columns([&](Value* column) { rows([&](Value* row) { tile(row, column); }); });
+    }
   }
 
-  // The lanes of a vector are summed at the end.
-  void dots_of(Value* row, int64_t rows) {
-    Value* const a = lhs_elements_.at(lhs_, times(row, row_.lhs));
-    const int64_t full = sum_.extent / t_.width * t_.width;
+  // From `begin` on, there are `size` of all `extent` before `end`, or the rest of them.
+  void emit_part(Value* begin, Value* end, int64_t size, int64_t extent,
+                 const std::function<void(int64_t)>& part) {
+    const int64_t odd = extent % size;
+    if (odd == 0 || extent < size) return part(odd == 0 ? size : odd);
+    Value* const whole = b_.CreateICmpSGE(b_.CreateSub(end, begin), number(b_, size));
+    emit_branch(b_, whole, [&] { part(size); }, [&] { part(odd); });
+  }
+
+  struct DotTile {
+    Value* row = nullptr;
+    Value* column = nullptr;
+    int64_t rows = 0;
+    int64_t columns = 0;
+  };
+
+  void dots_of(const DotTile& tile, Value* sum) {
+    Value* const a = lhs_elements_.at(lhs_, b_.CreateAdd(times(tile.row, row_.lhs), sum));
+    Value* const b = rhs_elements_.at(rhs_, b_.CreateAdd(times(tile.column, column_.rhs), sum));
     const auto add = [&](Value* k, const LlvmValues& before, Value* mask) {
-      Value* const line = rhs_elements_.load(rhs_elements_.at(rhs_, k), t_.width, mask);
-      LlvmValues next;
-      for (int64_t r = 0; r < rows; ++r) {
-        Value* const place = lhs_elements_.at(a, b_.CreateAdd(k, number(b_, r * row_.lhs)));
-        Value* const mine = lhs_elements_.load(place, t_.width, mask);
-        next.push_back(sum_elements_.multiply_add(mine, line, before[static_cast<size_t>(r)]));
+      const auto line = [&](const Elements& elements, Value* from, int64_t begin) {
+        return elements.load(elements.at(from, b_.CreateAdd(k, number(b_, begin))), t_.width, mask);
+      };
+      LlvmValues theirs, next;
+      for (int64_t c = 0; c < tile.columns; ++c)
+        theirs.push_back(line(rhs_elements_, b, c * column_.rhs));
+      for (int64_t r = 0; r < tile.rows; ++r) {
+        Value* const mine = line(lhs_elements_, a, r * row_.lhs);
+        for (Value* const each : theirs)
+          next.push_back(sum_elements_.multiply_add(mine, each, before[next.size()]));
       }
       return next;
     };
-    LlvmValues sums(static_cast<size_t>(rows), sum_elements_.zeros(t_.width));
-    sums = emit_loop(b_, number(b_, 0), number(b_, full), t_.width, sums,
+    Value* const left = b_.CreateSub(number(b_, sum_.extent), sum);
+    Value* const count = least(left, number(b_, t_.sums_a_block));
+    Value* const full = b_.CreateAnd(count, number(b_, -t_.width));
+    LlvmValues sums(static_cast<size_t>(tile.rows * tile.columns), sum_elements_.zeros(t_.width));
+    sums = emit_loop(b_, number(b_, 0), full, t_.width, sums,
                      [&](Value* k, const LlvmValues& before) { return add(k, before, nullptr); });
-    if (full < sum_.extent) {
-      sums = add(number(b_, full), sums, mask_of(b_, number(b_, sum_.extent - full), t_.width));
+    if (sum_.extent % t_.width != 0) {
+      sums = emit_loop(b_, full, count, t_.width, sums, [&](Value* k, const LlvmValues& before) {
+        return add(k, before, mask_of(b_, b_.CreateSub(count, k), t_.width));
+      });
     }
-    for (int64_t r = 0; r < rows; ++r) {
-      Value* const place = result_at(b_.CreateAdd(row, number(b_, r)), number(b_, 0));
-      result_elements_.store(sum_elements_.total(sums[static_cast<size_t>(r)]), place);
+    store_dots(tile, sum, sums);
+  }
+
+  // The lanes of each vector are summed, those of a row together.
+  void store_dots(const DotTile& tile, Value* sum, const LlvmValues& sums) {
+    const auto store = [&](Value* total, Value* to, Value* mask) {
+      if (t_.sums_a_block < sum_.extent) {
+        const auto* const vector = llvm::dyn_cast<llvm::FixedVectorType>(total->getType());
+        Value* const before = vector == nullptr
+                                  ? result_elements_.load(to)
+                                  : result_elements_.load(to, vector->getNumElements(), mask);
+        Value* const is_first = b_.CreateICmpEQ(sum, number(b_, 0));
+        Value* const both = total->getType()->isFPOrFPVectorTy() ? b_.CreateFAdd(before, total)
+                                                                 : b_.CreateAdd(before, total);
+        total = b_.CreateSelect(is_first, total, both);
+      }
+      result_elements_.store(total, to, mask);
+    };
+    const auto lanes = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(tile.columns)));
+    const bool by_row = tile.columns > 1 && column_.result == 1 && lanes <= t_.width;
+    for (int64_t r = 0; r < tile.rows; ++r) {
+      Value* const row = b_.CreateAdd(tile.row, number(b_, r));
+      const auto first = sums.begin() + r * tile.columns;
+      if (by_row) {
+        Value* const mask =
+            lanes == tile.columns ? nullptr : mask_of(b_, number(b_, tile.columns), lanes);
+        store(sum_elements_.totals({first, first + tile.columns}), result_at(row, tile.column),
+              mask);
+        continue;
+      }
+      for (int64_t c = 0; c < tile.columns; ++c) {
+        store(sum_elements_.total(first[c]),
+              result_at(row, b_.CreateAdd(tile.column, number(b_, c))), nullptr);
+      }
     }
   }
 

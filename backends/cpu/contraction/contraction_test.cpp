@@ -134,6 +134,24 @@ TEST(Contraction, LargerThanABlock) {
   }
 }
 
+// Lines along memory, of which one operand has few: tiles of dot products, nothing is packed.
+TEST(Contraction, FewLinesTimesManyAlongMemory) {
+  const std::vector<Sizes> all = {{2, 40, 3, 33, false, true},   {1, 5, 200, 70, false, true},
+                                  {1, 70, 9, 600, false, true},  {1, 9, 150, 1030, false, true},
+                                  {1, 37, 48, 530, false, true}, {3, 8, 8, 16, false, true},
+                                  {1, 2, 31, 2049, false, true}, {1, 50, 2, 17, false, true}};
+  for (const Sizes& s : all) {
+    const Shape shapes[] = {Shape(kF32, {s.batch, s.m, s.k}), Shape(kF32, {s.batch, s.n, s.k})};
+    const auto loops = loops_of({{0}, {0}, {2}, {2}}, shapes, Shape(kF32, {s.batch, s.m, s.n}));
+    ASSERT_TRUE(loops);
+    EXPECT_TRUE(is_dot_products(*loops));
+    const Tiling tiling = tiling_of(*loops, 64);
+    EXPECT_FALSE(tiling.packs_rhs || tiling.packs_lhs);
+    EXPECT_GE(tiling.rows * tiling.dots, 6);
+    for (const Types& types : all_types()) expect_right(types, s);
+  }
+}
+
 // Few rows times a matrix that no cache holds: some of its lines at a time, along memory.
 TEST(Contraction, FewRowsTimesALargeMatrix) {
   for (const int64_t rows : {1, 3}) {

@@ -14,7 +14,6 @@ using llvm::Value;
 constexpr int64_t kFarApart = 256;  // bytes
 constexpr int64_t kAhead = 8;       // products
 constexpr int64_t kLineBytes = 64;
-constexpr uint32_t kNearest = 3, kNear = 2;  // Caches, as llvm.prefetch numbers them.
 
 class MicroKernel {
  public:
@@ -26,8 +25,8 @@ class MicroKernel {
     if (ahead == nullptr || is_far_apart()) return;
     Value* const place = b_.CreateGEP(b_.getInt8Ty(), ahead, b_.CreateMul(k, number(b_, t_.ahead)));
     for (int64_t line = 0; line < t_.ahead; line += kLineBytes) {
-      prefetch(b_.CreateConstGEP1_64(b_.getInt8Ty(), place, static_cast<uint64_t>(line)),
-               t_.ahead_is_next ? kNearest : kNear);
+      prefetch(b_, b_.CreateConstGEP1_64(b_.getInt8Ty(), place, static_cast<uint64_t>(line)),
+               t_.ahead_is_next ? CacheLevel::kNearest : CacheLevel::kNear);
     }
   }
 
@@ -57,7 +56,7 @@ class MicroKernel {
     if (is_far_apart()) {
       const int64_t columns = t_.vectors * t_.width;
       for (int64_t column = 0; column < columns; column += kLineBytes / e_.b.bytes()) {
-        prefetch(e_.b.at(b, kAhead * t_.b_sum + column), kNearest);
+        prefetch(b_, e_.b.at(b, kAhead * t_.b_sum + column), CacheLevel::kNearest);
       }
     }
     LlvmValues next;
@@ -71,13 +70,6 @@ class MicroKernel {
   }
 
   bool is_far_apart() const { return !t_.along_memory && t_.b_sum * e_.b.bytes() >= kFarApart; }
-
-  void prefetch(Value* place, uint32_t locality) {
-    Value* const reads = b_.getInt32(0);
-    Value* const data = b_.getInt32(1);
-    b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {place->getType()},
-                       {place, reads, b_.getInt32(locality), data});
-  }
 
   void finish(Value* c, const LlvmValues& sums) {
     for (int64_t r = 0; r < t_.rows; ++r) {

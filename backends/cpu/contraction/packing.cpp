@@ -94,6 +94,8 @@ void Packing::lines(Value* to, Value* from, Value* left, Value* first, Value* co
 
 void Packing::rows(Value* to, Value* from, Value* left, Value* count) const {
   if (is_across()) return rows_across(to, from, left, count);
+  constexpr int64_t kFar = 1 << 20;  // bytes that leave a near cache
+  const bool is_far = sum_.lhs == 1 && row_.extent * sum_.extent * lhs_.bytes() >= kFar;
   Value* const rows = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, number(b_, t_.rows));
   each(b_, number(b_, 0), rows, 1, [&](Value* r) {
     Value* const source = lhs_.at(from, times(b_, r, row_.lhs));
@@ -104,6 +106,8 @@ void Packing::rows(Value* to, Value* from, Value* left, Value* count) const {
       Value* const numbers = sum_.lhs == 1 ? lhs_.load(place, t_.width, mask)
                                            : lhs_.gather(place, sum_.lhs, t_.width, mask);
       packed_.store(numbers, packed_.at(target, k));
+      // The next tile's row comes from far memory while this tile is computed.
+      if (is_far) prefetch(b_, lhs_.at(place, t_.rows * row_.lhs), CacheLevel::kNear);
     });
   });
 }

@@ -18,19 +18,58 @@ constexpr int64_t kPanelsAbreast = 16;
 constexpr int64_t kFarFrom = 1 << 20;   // bytes of an operand that is not in a cache
 constexpr int64_t kInMemory = 1 << 23;  // bytes of an operand that is in no cache
 constexpr int64_t kPageBytes = 4096;
+constexpr int64_t kMostDots = 48;
+constexpr int64_t kDotsABlock = 512;       // products of each line, which stay in a cache
+constexpr int64_t kLeastOfManyDots = 256;  // products of each sum, with more than kFewDots columns
+constexpr int64_t kFewDots = 8;            // columns, or rows; more fill vectors
+constexpr int64_t kLeastOfDots = 16;       // products of each sum, with several columns
 constexpr int64_t kPackFrom = 1 << 18;  // bytes of an operand that no longer stays in a near cache
 
-Tiling of_dot_products(const ContractionLoops& loops, int64_t lanes) {
-  const int64_t rows = loops.rows.back().extent;
+// Whether there are so few rows, or columns, that tiles of dot products are of all of them, or need
+// no packing.
+bool has_few(const ContractionLoops& loops, const std::vector<ContractionLoop>& list) {
+  const int64_t extent = list.back().extent;
   const int64_t sums = loops.sums[0].extent;
+  return list.size() == 1 && (extent == 1 || (extent <= kFewDots && sums >= kLeastOfDots) ||
+                              (extent <= kMostDots && sums >= kLeastOfManyDots));
+}
+
+// The size of parts of `count` rows or columns, all of them about as large.
+int64_t even_part(int64_t count) {
+  constexpr int64_t kLargest = 4;
+  return divided(count, divided(count, kLargest));
+}
+
+Tiling of_dot_products(const ContractionLoops& loops, int64_t lanes, int64_t registers) {
+  const int64_t rows = loops.rows.back().extent;
+  const int64_t columns = loops.columns.back().extent;
+  const int64_t sums = loops.sums[0].extent;
+  const int64_t abreast = registers / 2;  // sums of a tile
   Tiling t;
   t.width = std::min(lanes, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(sums))));
   // The processor follows one stream better than several that share no page.
-  const auto line = sums * static_cast<int64_t>(storage_bytes(loops.lhs));
-  const bool is_one_stream = line < kPageBytes && rows * line > kInMemory;
-  t.rows = is_one_stream ? 1 : std::min<int64_t>(rows, 8);
+  const auto is_one_stream = [&](ElementType type, int64_t lines) {
+    const auto line = sums * static_cast<int64_t>(storage_bytes(type));
+    return line < kPageBytes && lines * line > kInMemory;
+  };
+  if (has_few(loops, loops.columns)) {
+    t.dots = even_part(columns);
+    t.rows = columns <= 2 && is_one_stream(loops.lhs, rows)
+                 ? 1
+                 : std::clamp<int64_t>(abreast / t.dots, 1, 8);
+    t.rows = std::min(rows, t.rows);
+    t.vectors = divided(columns, t.width);
+  } else {
+    const auto most = static_cast<uint64_t>(std::clamp<int64_t>(abreast / even_part(rows), 1, 8));
+    t.rows = even_part(rows);
+    t.dots = rows <= 2 && is_one_stream(loops.rhs, columns)
+                 ? 1
+                 : static_cast<int64_t>(std::bit_floor(most));
+    t.panels = divided(std::min(columns, kRowsAWorkgroup), t.width);
+  }
   t.rows_a_group = divided(std::min<int64_t>(rows, kRowsAWorkgroup), t.rows) * t.rows;
-  t.sums_a_block = sums;
+  const bool several = t.rows < rows || (t.dots < columns && rows > 1);
+  t.sums_a_block = several && loops.result == loops.sum ? std::min(sums, kDotsABlock) : sums;
   return t;
 }
 
@@ -96,7 +135,9 @@ int64_t rows_of_group(const ContractionLoops& loops, const Tiling& t) {
 
 bool is_dot_products(const ContractionLoops& loops) {
   const ContractionLoop& sum = loops.sums[0];
-  return loops.columns.size() == 1 && loops.columns[0].extent == 1 && sum.lhs == 1 && sum.rhs == 1;
+  if (sum.lhs != 1 || sum.rhs != 1) return false;
+  return has_few(loops, loops.columns) ||
+         (has_few(loops, loops.rows) && sum.extent >= kLeastOfDots);
 }
 
 Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes) {
@@ -106,7 +147,8 @@ Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes) {
   const auto bytes = static_cast<int64_t>(storage_bytes(loops.sum));
   // On a machine without vectors an element may be larger than the register.
   const int64_t lanes = std::max<int64_t>(vector_bytes / bytes, 1);
-  if (is_dot_products(loops)) return of_dot_products(loops, lanes);
+  const int64_t registers = vector_bytes >= 64 ? 32 : 16;
+  if (is_dot_products(loops)) return of_dot_products(loops, lanes, registers);
   Tiling t;
   const int64_t side_by_side = loops.panel > 0 ? loops.panel : column.extent;
   const auto ceiling = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(side_by_side)));
@@ -115,7 +157,6 @@ Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes) {
   const int64_t wide = row.extent >= 4 ? 2 : row.extent >= 2 ? 4 : 8;
   t.vectors = std::min(wide, divided(side_by_side, t.width));
   // Accumulators, and some registers for a row of the right operand.
-  const int64_t registers = vector_bytes >= 64 ? 32 : 16;
   const int64_t most_rows = std::min<int64_t>((registers - 4) / t.vectors, 14);
   t.rows = rows_of_tile(row.extent, t.vectors, most_rows);
   const bool widens = loops.rhs != loops.sum;

@@ -12,6 +12,7 @@ struct Tiling {
   int64_t rows_a_group = 1;  ///< Rows of a workgroup.
   int64_t panels = 1;        ///< Panels of a workgroup, each as wide as a tile.
   int64_t sums_a_block = 1;
+  int64_t dots = 1;  ///< Columns of a tile of dot products.
   bool packs_rhs = false;
   bool packs_lhs = false;
   bool keeps_sums = false;  ///< In scratch memory between blocks, because the result is narrower.
