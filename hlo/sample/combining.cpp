@@ -68,12 +68,26 @@ Instruction* convolution(Sampler& s, OpCode code) {
   return result ? result.def : nullptr;
 }
 
+// Each dimension of both factors is contracted or a batch dimension.
+Instruction* dot_without_free(Sampler& s, Value x) {
+  const Value y = s.of_type(1, x.type());
+  if (!y) return nullptr;
+  DotDims dims;
+  for (int64_t d = 0; d < x.type().rank(); ++d)
+    (s.random.one_in(2) ? dims.lhs_contracting : dims.lhs_batching).push_back(d);
+  dims.rhs_contracting = dims.lhs_contracting;
+  dims.rhs_batching = dims.lhs_batching;
+  const Value product = s.b().dot_general(x, y, dims, x.type().element_type());
+  return product ? product.def : nullptr;
+}
+
 Instruction* dot_general(Sampler& s, OpCode) {
   const auto number = [](const Type& type) {
     return type.rank() >= 1 && type.rank() <= 3 && !is_pred(type.element_type());
   };
   const Value x = s.array(0, number);
   if (!x) return nullptr;
+  if (s.random.one_in(4)) return dot_without_free(s, x);
   const Value y = s.array(1, [&](const Type& type) {
     return number(type) && type.element_type() == x.type().element_type();
   });

@@ -130,7 +130,7 @@ constexpr Condition kSwapsFactors{
       // Where a backend fuses one of two products, complex factors in the other order round
       // otherwise.
       return dot.uses().size() == 1 && !has_algorithm(dot) && !is_complex(m.type()) &&
-             m.root().i64s(AttrKey::permutation) == wanted;
+             !std::ranges::is_sorted(wanted) && m.root().i64s(AttrKey::permutation) == wanted;
     }};
 
 Value swap_factors(Builder& b, const Match& m) {
@@ -158,6 +158,53 @@ Value matrix_first(Builder& b, const Match& m) {
   return product ? b.reshape(product, m.root().result_type().dims()) : Value();
 }
 
+constexpr Condition kColumnsOfMatrix{
+    "y has one free element, x has several, and they end x's shape; neither is complex",
+    [](const Match& m) {
+      const Instruction& dot = m.root();
+      const DotDims& dims = dims_of(dot);
+      const Type& x = dot.operand_type(0);
+      const Type& y = dot.operand_type(1);
+      const I64s free = free_dims(x, dims.lhs_batching, dims.lhs_contracting);
+      return elements_of(y, free_dims(y, dims.rhs_batching, dims.rhs_contracting)) == 1 &&
+             elements_of(x, free) > 1 && free.back() == x.rank() - 1 && x.dims().back() > 1 &&
+             !has_algorithm(dot) && !is_complex(x.element_type()) && !is_complex(y.element_type());
+    }};
+
+// --- Products without free dimensions
+
+// The type in which a sum of products is computed.
+ElementType type_of_sums(const Instruction& dot) {
+  const ElementType type = dot.result_type().element_type();
+  return is_float(type) && storage_bytes(type) < 4 ? ElementType::kF32 : type;
+}
+
+constexpr Condition kColumnsAlone{
+    "x and y have one shape, of real numbers, no free dimension, and end with a batch dimension",
+    [](const Match& m) {
+      const Instruction& dot = m.root();
+      const DotDims& dims = dims_of(dot);
+      const Type& x = dot.operand_type(0);
+      const ElementType result = dot.result_type().element_type();
+      const bool alike = x == dot.operand_type(1) && dims.lhs_batching == dims.rhs_batching &&
+                         dims.lhs_contracting == dims.rhs_contracting;
+      const size_t named = dims.lhs_batching.size() + dims.lhs_contracting.size();
+      return alike && named == x.dims().size() && !dims.lhs_batching.empty() &&
+             !dims.lhs_contracting.empty() && dims.lhs_batching.back() == x.rank() - 1 &&
+             x.dims().back() > 1 && std::ranges::is_sorted(dims.lhs_batching) &&
+             !has_algorithm(dot) && (is_float(result) || is_integer(result)) &&
+             is_float(result) == is_float(x.element_type());
+    }};
+
+Value sums_of_products(Builder& b, const Match& m) {
+  const Instruction& dot = m.root();
+  const ElementType type = type_of_sums(dot);
+  const Value products = b.mul(b.convert(m.x(), type), b.convert(m.variables[1], type));
+  const Value sums =
+      b.reduce(OpCode::kAdd, products, b.scalar(type, 0), dims_of(dot).lhs_contracting);
+  return b.convert(sums, dot.result_type().element_type());
+}
+
 // clang-format off
 constexpr Rule kProductRules[] = {
     {.name = "dot-of-transposed-x", .pattern = "dot_general(transpose(x), y)", .where = kLeftInOrder,
@@ -169,6 +216,12 @@ constexpr Rule kProductRules[] = {
     {.name = "dot-of-vector", .pattern = "dot_general(x, y)", .where = kRowsOfMatrix,
      .replacement = "reshape(dot_general(y, x))", .build = matrix_first,
      .because = "products commute; sums along rows are read as they lie in memory", .is_late = true},
+    {.name = "dot-of-columns", .pattern = "dot_general(x, y)", .where = kColumnsOfMatrix,
+     .replacement = "reshape(dot_general(y, x))", .build = matrix_first,
+     .because = "products commute; results that lie side by side are columns", .is_late = true},
+    {.name = "dot-without-free", .pattern = "dot_general(x, y)", .where = kColumnsAlone,
+     .replacement = "reduce(multiply(x, y))", .build = sums_of_products,
+     .because = "the same products; a fused reduction reads them as they lie in memory", .is_late = true},
 };
 // clang-format on
 
