@@ -1,7 +1,8 @@
-// Convolutions with few places beside a large array: products of matrices, for which that array
-// stays as it lies. A tiled convolution wants filters that end in their outputs, and gradients by a
-// filter have few products a result: bringing a filter of megabytes into that order, or gathering a
-// tile for each of its places, takes longer than the products.
+// Convolutions with few places beside a large array, or with few outputs: products of matrices, for
+// which the large array stays as it lies. A tiled convolution wants filters that end in their
+// outputs, and gradients by a filter have few products a result: bringing a filter of megabytes
+// into that order, or gathering a tile for each of its places, takes longer than the products. A
+// few outputs fill no tile.
 #include <algorithm>
 #include <optional>
 
@@ -13,6 +14,9 @@ namespace {
 
 constexpr int64_t kLeastLarge = 1 << 14;  // Elements; smaller arrays are soon brought into order.
 constexpr int64_t kMostParts = 16;        // of which a matrix of windows is made
+constexpr int64_t kFewOutputs = 7;
+constexpr int64_t kMostShifts = 49;       // of arrays with few outputs, or of their input
+constexpr int64_t kLeastOfFew = 1 << 16;  // products for which shifting pays
 
 int64_t product_of(const Dims& sizes) {
   int64_t product = 1;
@@ -61,6 +65,10 @@ class ProductOfConvolution {
     const int64_t depth = features_ * product_of(window_);
     const int64_t rows = batch_ * product_of(places_);
     if (depth * rows * outputs_ == 0) return {};
+    if (outputs_ <= kFewOutputs && depth * rows * outputs_ >= kLeastOfFew) {
+      if (adds_shifted()) return of_shifted_results();
+      if (has_few_places()) return of_few_places();
+    }
     const bool is_large = depth * outputs_ >= kLeastLarge && constant_filter() == nullptr;
     if (is_large && rows <= outputs_ && dims_.kernel_output_feature == 0) return of_windows();
     if (is_large && batch_ * product_of(from_) <= features_) return to_windows();
@@ -154,10 +162,13 @@ class ProductOfConvolution {
 
   // The sums over dimension `of_x` of x and `of_y` of y.
   Value product(Value x, int64_t of_x, Value y, int64_t of_y) {
+    return product(x, of_x, y, of_y, op_.result_type().element_type());
+  }
+  Value product(Value x, int64_t of_x, Value y, int64_t of_y, ElementType type) {
     DotDims dims;
     dims.lhs_contracting = {of_x};
     dims.rhs_contracting = {of_y};
-    const Value made = b_.dot_general(x, y, std::move(dims), op_.result_type().element_type());
+    const Value made = b_.dot_general(x, y, std::move(dims), type);
     const Attribute* const precision = op_.attribute(AttrKey::precision_config);
     if (made && precision != nullptr) {
       made.def->mutable_attributes().set(AttrKey::precision_config, *precision);
@@ -205,7 +216,7 @@ class ProductOfConvolution {
   // The input at the places that each result's window reads, with the dimensions `loops`: parts,
   // one for each of `split` (places of the window, or of the result), which lie side by side. Null
   // if there are too many.
-  Value windows_in(const ProductLoops& loops, LoopRole split) {
+  Value windows_in(const ProductLoops& loops, LoopRole split, int64_t most = kMostParts) {
     const LoopRole rest = split == kWindow ? kPlace : kWindow;
     const Dims& of_split = split == kWindow ? window_ : places_;
     const auto is_split = [&](ProductLoop loop) { return loop.role == split; };
@@ -215,7 +226,7 @@ class ProductOfConvolution {
                           first[static_cast<std::ptrdiff_t>(s)] == ProductLoop{split, s};
       if (!in_row || (rest == kWindow && reversed_[s] != 0)) return {};
     }
-    if (product_of(of_split) > kMostParts) return {};
+    if (product_of(of_split) > most) return {};
     const ProductLoops others = without(loops, split);
     const Value input = ordered(op_.operand(0), of_input(rest), others);
     const auto along = first - loops.begin();
@@ -315,6 +326,86 @@ class ProductOfConvolution {
     sizes.insert(sizes.end(), from_.begin(), from_.end());
     sizes.push_back(outputs_);
     return pad(b_.reshape(b_.slice(found, start, limit), sizes), low, high, between);
+  }
+
+  // --- Few outputs: the products of each place of the input with the whole filter, planes of
+  // results that are shifted and summed.
+
+  bool adds_shifted() const {
+    constexpr int64_t kLeastFeatures = 16;
+    constexpr int64_t kMostPlanes = 4;  // as many as features
+    const int64_t window = product_of(window_);
+    const bool one_step = std::ranges::all_of(strides_, [](int64_t each) { return each == 1; });
+    const bool is_small = window * outputs_ <= kMostPlanes * features_;
+    return one_step && features_ >= kLeastFeatures && window > 1 && window <= kMostShifts &&
+           is_small && product_of(from_) <= 2 * product_of(places_);
+  }
+
+  Value of_shifted_results() {
+    ProductLoops deep;  // Planes.
+    for (size_t s = 0; s < spatial_; ++s) deep.push_back({kWindow, s});
+    const ProductLoops planes = joined(deep, {{kOutput}});
+    const Value filter =
+        ordered(op_.operand(1), of_filter(), joined(planes, ProductLoops{{kFeature}}));
+    const ProductLoops rest = without(of_input(kPlace), kFeature);
+    // Narrower sums would be rounded before they are added.
+    const ElementType type = op_.result_type().element_type();
+    const ElementType wide = type == ElementType::kF64 ? type : ElementType::kF32;
+    const Value found = product(b_.reshape(filter, {count(planes), features_}), 1, op_.operand(0),
+                                dims_.input_feature, wide);
+    Value sum;
+    for (int64_t n = 0; n < product_of(window_); ++n) {
+      const Value one = shifted_result(found, rest, n);
+      sum = sum ? b_.add(sum, one) : one;
+    }
+    return ordered(b_.convert(sum, type), joined({{kOutput}}, rest), of_result());
+  }
+
+  // The sums' part of place `n` of the window: the outputs, then the dimensions `rest` of the
+  // result.
+  Value shifted_result(Value found, const ProductLoops& rest, int64_t n) {
+    const size_t rank = rest.size() + 1;
+    I64s start(rank, 0), limit = found.type().dims();
+    start[0] = n * outputs_;
+    limit[0] = start[0] + outputs_;
+    I64s low(rank), high(rank), between(rank);
+    for (size_t s = spatial_; s-- > 0;) {
+      const int64_t index = n % window_[s];
+      n /= window_[s];
+      const auto at = std::ranges::find(rest, ProductLoop{kPlace, s}) - rest.begin();
+      const auto d = static_cast<size_t>(at) + 1;
+      const int64_t from = (reversed_[s] != 0 ? window_[s] - 1 - index : index) * steps_[s];
+      low[d] = padding_.at(static_cast<int64_t>(s), 0) - from;
+      high[d] = places_[s] - low[d] - spread(s);
+      between[d] = gaps_[s] - 1;
+    }
+    return pad(b_.slice(found, start, limit), low, high, between);
+  }
+
+  // --- Few outputs and places, which is a gradient by a filter: a matrix of the input at each
+  // place of the result, whose elements lie along the products, as those of the filter (the
+  // gradient of the results) do. Zeros in place of what a place does not read would make NaN of
+  // infinities.
+
+  bool has_few_places() const {
+    constexpr int64_t kLeastBatch = 8, kLeastProducts = 256;
+    constexpr int64_t kMostElements = 1 << 23;  // of the matrix
+    const int64_t places = product_of(places_), products = features_ * product_of(window_);
+    return places <= kMostShifts && batch_ >= kLeastBatch && products >= kLeastProducts &&
+           places * batch_ * products <= kMostElements;
+  }
+
+  Value of_few_places() {
+    const ProductLoops places = without(rows(), kBatch);
+    const ProductLoops from = joined(places, {{kBatch}});
+    const Value windows = windows_in(joined(from, depth()), kPlace, kMostShifts);
+    if (!windows) return {};
+    const int64_t products = count(depth());
+    const Value filter = ordered(op_.operand(1), of_filter(), joined({{kOutput}}, depth()));
+    const Value found = product(b_.reshape(filter, {outputs_, products}), 1,
+                                b_.reshape(windows, {count(from), products}), 1);
+    const ProductLoops loops = joined({{kOutput}}, from);
+    return ordered(b_.reshape(found, extents(loops)), loops, of_result());
   }
 
   Instruction& op_;

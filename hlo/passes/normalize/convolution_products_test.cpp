@@ -171,6 +171,79 @@ TEST(ConvolutionProducts, OthersStay) {
       << "many parts";
 }
 
+// Planes of the products of each place of the input with the whole filter, which are shifted and
+// summed.
+TEST(ConvolutionProducts, FewOutputs) {
+  const std::string same = "pad = [[1, 1], [1, 1]]";
+  const std::string of_jax = "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]";
+  EXPECT_TRUE(becomes_product({"2x12x13x24", "3x3x24x3", "2x12x13x3", of_jax, same}));
+  EXPECT_TRUE(becomes_product({"1x24x16x20", "1x24x3x3", "1x1x16x20", kForward, same}))
+      << "one output, of PyTorch";
+  EXPECT_TRUE(becomes_product(
+      {"2x28x21x20", "7x28x3x5", "2x7x17x16", kForward, "rhs_dilate = [2, 1], reverse = [1, 0]"}))
+      << "a dilated window, half reversed, without padding";
+  EXPECT_TRUE(becomes_product({"2x9x9x17", "2x17x4x4", "2x2x18x18",
+                               "[b, 0, 1, f]x[o, i, 0, 1]->[b, f, 0, 1]",
+                               "pad = [[2, 2], [2, 2]], lhs_dilate = [2, 2]"}))
+      << "an input with gaps";
+  EXPECT_TRUE(becomes_product(
+      {"40x16x50", "5x16x3", "50x40x3", "[0, f, b]x[0, i, o]->[b, 0, f]", "pad = [[2, 2]]"}))
+      << "of one dimension, the batch last";
+  EXPECT_TRUE(becomes_product({"2x12x13x24", "3x3x24x3", "2x12x13x3", of_jax, same, "bf16"}))
+      << "sums in f32";
+  EXPECT_FALSE(becomes_product({"2x12x13x24", "3x3x24x8", "2x12x13x8", of_jax, same}))
+      << "eight outputs, a tile";
+  EXPECT_FALSE(
+      becomes_product({"1x24x24x16", "7x7x16x3", "1x24x24x3", of_jax, "pad = [[3, 3], [3, 3]]"}))
+      << "more planes than the input has";
+  EXPECT_FALSE(becomes_product({"2x12x13x8", "3x3x8x3", "2x12x13x3", of_jax, same}))
+      << "few features";
+  EXPECT_FALSE(becomes_product(
+      {"2x24x25x24", "3x3x24x3", "2x12x13x3", of_jax, "stride = [2, 2], pad = [[1, 1], [1, 1]]"}))
+      << "most products would not be used";
+}
+
+// A matrix of the input at each place of the filter, whose rows lie as the gradient of the results.
+TEST(ConvolutionProducts, GradientsByAFilterOfFewOutputs) {
+  const std::string same = "pad = [[1, 1], [1, 1]]";
+  EXPECT_TRUE(becomes_product(
+      {"2x40x16x14", "2x3x16x14", "3x40x3x3", "[f, b, 0, 1]x[i, o, 0, 1]->[f, b, 0, 1]", same}));
+  EXPECT_TRUE(becomes_product(
+      {"2x12x14x40", "2x12x14x3", "3x3x40x3", "[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]", same}))
+      << "of JAX";
+  EXPECT_TRUE(becomes_product({"6x40x16x14", "6x3x8x7", "3x40x3x3",
+                               "[f, b, 0, 1]x[i, o, 0, 1]->[f, b, 0, 1]",
+                               "pad = [[0, 1], [0, 1]], rhs_dilate = [2, 2]"}))
+      << "of a window that moves by two";
+  EXPECT_TRUE(becomes_product(
+      {"2x32x28x40", "2x32x28x1", "1x40x1x1", "[f, 0, 1, b]x[i, 0, 1, o]->[f, b, 0, 1]", ""}))
+      << "of a window of one place";
+  EXPECT_FALSE(
+      becomes_product({"2x40x16x14", "2x3x16x14", "3x40x8x8",
+                       "[f, b, 0, 1]x[i, o, 0, 1]->[f, b, 0, 1]", "pad = [[4, 3], [4, 3]]"}))
+      << "many places";
+}
+
+// An infinity where a place of the result does not read.
+TEST(ConvolutionProducts, PlacesReadNothingElse) {
+  const auto module = import_module(R"(func.func @main() -> tensor<8x2x5xf32> {
+  %i = stablehlo.constant dense<0x7F800000> : tensor<8x1x1xf32>
+  %o = stablehlo.constant dense<1.0> : tensor<8x1x1029xf32>
+  %x = stablehlo.concatenate %i, %o, dim = 2 : (tensor<8x1x1xf32>, tensor<8x1x1029xf32>) -> tensor<8x1x1030xf32>
+  %w = stablehlo.constant dense<0.5> : tensor<2x1x1025xf32>
+  %r = stablehlo.convolution(%x, %w) dim_numbers = [b, f, 0]x[o, i, 0]->[b, f, 0], window = {pad = [[-1, 0]]}
+      {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<8x1x1030xf32>, tensor<2x1x1025xf32>) -> tensor<8x2x5xf32>
+  return %r : tensor<8x2x5xf32>
+})",
+                                    "t");
+  ASSERT_TRUE(module) << module.error().to_string();
+  const auto changed = with_wide_tiles(**module);
+  ASSERT_TRUE(changed && *changed && eliminate_dead(**module));
+  const auto results = Evaluator(**module).run(*(*module)->entry(), std::vector<Literal>());
+  ASSERT_TRUE(results);
+  for (int64_t n = 0; n < 80; ++n) EXPECT_EQ((*results)[0].get_double(n), 512.5);
+}
+
 TEST(ConvolutionProducts, NarrowFloatsOfFewPlacesRoundOnce) {
   EXPECT_TRUE(becomes_product(
       {"2x40x2x2", "48x40x3x3", "2x48x2x2", kForward, "pad = [[1, 1], [1, 1]]", "bf16"}));
