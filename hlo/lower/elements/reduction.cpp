@@ -14,10 +14,27 @@ namespace tenon::hlo::lower {
 
 using kernel::Builder;
 
+namespace {
+
+// An op on the two parameters that f32 computes as narrower floats do: a sum, which is rounded
+// once, and extremes, which are elements.
+std::optional<K> widened_op(const Computation& region) {
+  if (is_narrow_sum(region)) return K::kAdd;
+  const Instruction* op = op_of_two_parameters(region);
+  if (op == nullptr || !op->result_type().is_tensor() || op->result_type().is_quantized())
+    return {};
+  const ElementType type = op->result_type().element_type();
+  if (!is_float(type) || bit_width(type) >= 32) return {};
+  if (op->code() == OpCode::kMaximum) return K::kMax;
+  return op->code() == OpCode::kMinimum ? std::optional(K::kMin) : std::nullopt;
+}
+
+}  // namespace
+
 std::vector<ElementType> accumulator_types(const Computation& region) {
   std::vector<ElementType> types = parameter_types(region);
   types.resize(types.size() / 2);
-  if (is_narrow_sum(region)) types[0] = ElementType::kF32;
+  if (widened_op(region)) types[0] = ElementType::kF32;
   return types;
 }
 
@@ -49,7 +66,8 @@ Elements ReductionEmitter::leaf(const Values& index) const {
 Values ReductionEmitter::combine(const Values& arguments) const {
   std::vector<ElementType> both = types;
   both.insert(both.end(), types.begin(), types.end());
-  if (is_narrow_sum(region)) return {e.b.add(arguments[0], arguments[1])};
+  if (const std::optional<K> wide = widened_op(region))
+    return {e.b.binary(*wide, arguments[0], arguments[1])};
   if (extremum) return combine_places(arguments);
   Elements elements = ElementEmitter::unflat(arguments, both);
   // The region may take elements of another type than the accumulators'.

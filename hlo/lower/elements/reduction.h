@@ -11,7 +11,8 @@
 namespace tenon::hlo::lower {
 
 /// The types in which a reduction combines: those of its region's parameters, but f32 for a sum of
-/// floats narrower than f32, so that the sum is rounded once.
+/// floats narrower than f32, so that the sum is rounded once, and for their extremes, which need no
+/// conversion for each element then.
 std::vector<ElementType> accumulator_types(const Computation& region);
 
 /// The initial values and the elements of the operands of a reduce or reduce_window, in the types

@@ -112,29 +112,45 @@ Taken emit_elements(LoweredOp& lowered, const FusedOp& fused, TuningParameters& 
   return true;
 }
 
+// The reduce or dot_general that a fusion consists of, or a reduce along memory with elementwise
+// ops before it; or null.
+const Instruction* shared_op(const FusedOp& fused) {
+  if (std::ranges::any_of(fused.op.result_types(), has_no_elements)) return nullptr;
+  const Instruction* op = fused.whole();
+  if (op != nullptr) {
+    const bool combines = op->code() == OpCode::kReduce || op->code() == OpCode::kDotGeneral;
+    return combines ? op : nullptr;
+  }
+  op = reduction_of(fused);
+  const bool is_elementwise = std::ranges::all_of(fused.inner, [&](const Instruction* each) {
+    return each == op || each->info().category == Category::kElementwise ||
+           each->code() == OpCode::kBroadcastInDim || each->code() == OpCode::kIota;
+  });
+  if (op == nullptr || !is_elementwise) return nullptr;
+  // Leaves that are computed from one row each are no reason to load along memory.
+  const int64_t leaves = element_count(op->operand_type(0).dims());
+  const bool reads_leaves = std::ranges::any_of(fused.op.operands(), [&](Value each) {
+    return each.type().is_tensor() && element_count(each.type().dims()) == leaves;
+  });
+  const bool along = is_minor(op->operand_type(0).dims(), op->i64s(AttrKey::dimensions));
+  return reads_leaves && along ? op : nullptr;
+}
+
 Taken emit_shared(LoweredOp& lowered, const FusedOp& fused, TuningParameters&,
                   const LowerLimits& limits) {
   if (limits.scratch_bytes == 0) return false;  // There is no memory for the lanes' parts.
-  const Instruction& op = *fused.whole();
+  const Instruction& op = *shared_op(fused);
   return try_kernel(lowered, fused.op, "_rows", [&](KernelMaker& maker) {
     maker.inputs();
     std::vector<kernel::MemoryId> memories;
-    for (uint32_t r = 0; r < op.result_count(); ++r) memories.push_back(maker.result(r));
+    for (uint32_t r = 0; r < fused.results.size(); ++r) memories.push_back(maker.result(r));
     const Values index = maker.b().grid(op.result_type().dims());
     const Elements results = op.info().fusion == FusionKind::kReduces
                                  ? emit_reduce(maker.e(), op, index, true)
                                  : emit_dot(maker.e(), op, index, true);
-    for (size_t r = 0; r < results.size(); ++r) maker.e().store(results[r], memories[r], index);
+    for (size_t r = 0; r < fused.results.size(); ++r)
+      maker.e().store(results[fused.results[r].index], memories[r], index);
   });
-}
-
-// The reduce or dot_general that a fusion consists of, or null.
-const Instruction* shared_op(const FusedOp& fused) {
-  const Instruction* op = fused.whole();
-  const bool combines =
-      op != nullptr && (op->code() == OpCode::kReduce || op->code() == OpCode::kDotGeneral);
-  const bool any_empty = std::ranges::any_of(fused.op.result_types(), has_no_elements);
-  return combines && !any_empty ? op : nullptr;
 }
 
 // It pays if there are enough leaves to share, and if either adjacent leaves are adjacent in memory

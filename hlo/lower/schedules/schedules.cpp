@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "hlo/ir/region.h"
+
 namespace tenon::hlo::lower {
 
 FusedOp::FusedOp(const Instruction& instruction) : op(instruction) {
@@ -82,6 +84,17 @@ void store_results(KernelMaker& maker, const FusedOp& fused, const std::vector<u
   for (size_t i = 0; i < which.size(); ++i) {
     maker.e().store(maker.e().element(fused.results[which[i]], index), memories[i], index);
   }
+}
+
+const Instruction* reduction_of(const FusedOp& fused) {
+  const Instruction* root = fused.results.empty() ? nullptr : fused.results[0].def;
+  if (std::ranges::find(fused.inner, root) == fused.inner.end()) return nullptr;
+  // Another reduction would be computed again for each leaf or part.
+  if (root->code() != OpCode::kReduce || fused.combines(root)) return nullptr;
+  if (!combines_accumulators(root->region(0))) return nullptr;
+  const bool all_of_root =
+      std::ranges::all_of(fused.results, [&](Value each) { return each.def == root; });
+  return all_of_root ? root : nullptr;
 }
 
 bool is_minor(const Dims& dims, const I64s& listed) {

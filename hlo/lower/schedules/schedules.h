@@ -75,6 +75,8 @@ std::vector<std::vector<uint32_t>> loops_of_results(const FusedOp& fused);
 /// Stores the results with the numbers `which` at `index`.
 void store_results(KernelMaker& maker, const FusedOp& fused, const std::vector<uint32_t>& which,
                    const std::vector<kernel::MemoryId>& memories, const Values& index);
+/// The reduce that all results of the fusion are of, beside what computes its operands; or null.
+const Instruction* reduction_of(const FusedOp& fused);
 /// Whether the last dimension of more than one element is among `listed`.
 bool is_minor(const Dims& dims, const I64s& listed);
 /// Serial loops over `dims` around `body`.

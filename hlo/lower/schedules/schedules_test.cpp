@@ -71,6 +71,35 @@ func.func @main(%x: tensor<4x66xcomplex<f32>>) -> tensor<4x66xcomplex<f32>> {
                   {}, {"fusion_rows"});
 }
 
+// A batch norm's sums where images lie by planes: one workgroup for each, also with ops before
+// them.
+TEST(SharedReduction, OfWhatIsComputedAlongMemory) {
+  expect_schedule(R"(
+func.func @main(%x: tensor<3x5x40x9xf32>, %y: tensor<3x5x40x9xf32>) -> tensor<5xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %z = stablehlo.multiply %x, %y : tensor<3x5x40x9xf32>
+  %s = stablehlo.reduce(%z init: %zero) applies stablehlo.add across dimensions = [0, 2, 3] : (tensor<3x5x40x9xf32>, tensor<f32>) -> tensor<5xf32>
+  return %s : tensor<5xf32>
+})",
+                  {}, {"fusion_rows"});
+}
+
+// Extremes of narrow floats are found in f32, without a conversion for each element.
+TEST(SharedReduction, ExtremesOfNarrowFloats) {
+  for (const std::string type : {"bf16", "f16"}) {
+    for (const std::string op : {"maximum", "minimum"}) {
+      expect_schedule(fmt::format(R"(
+func.func @main(%x: tensor<3x5x40x9x{0}>) -> tensor<5x{0}> {{
+  %init = stablehlo.constant dense<1.0> : tensor<{0}>
+  %s = stablehlo.reduce(%x init: %init) applies stablehlo.{1} across dimensions = [0, 2, 3] : (tensor<3x5x40x9x{0}>, tensor<{0}>) -> tensor<5x{0}>
+  return %s : tensor<5x{0}>
+}})",
+                                  type, op),
+                      {}, {"fusion_rows"});
+    }
+  }
+}
+
 TEST(TwoStages, SumOfWhatIsComputed) {
   const char* const text = R"(
 func.func @main(%x: tensor<3x1001xf32>) -> tensor<3xf32> {

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "hlo/ir/region.h"
 #include "hlo/lower/elements/index_math.h"
 #include "hlo/lower/elements/reduction.h"
 #include "hlo/lower/schedules/schedules.h"
@@ -33,18 +32,6 @@ int64_t even_parts(int64_t extent, int64_t most) {
     if (extent % count == 0) return count;
   }
   return 1;
-}
-
-// The reduce that the fusion's results are of, or null.
-const Instruction* root_of(const FusedOp& fused) {
-  const Instruction* root = fused.results.empty() ? nullptr : fused.results[0].def;
-  if (std::ranges::find(fused.inner, root) == fused.inner.end()) return nullptr;
-  // Another reduction would be computed again for each leaf or part.
-  if (root->code() != OpCode::kReduce || fused.combines(root)) return nullptr;
-  if (!combines_accumulators(root->region(0))) return nullptr;
-  const bool all_of_root =
-      std::ranges::all_of(fused.results, [&](Value each) { return each.def == root; });
-  return all_of_root ? root : nullptr;
 }
 
 Elements leaf_at(const ReductionEmitter& r, const Values& kept, ValueId leaf) {
@@ -140,7 +127,7 @@ constexpr TuningParameterInfo kTwoStageParameters[] = {
 // The second launch pays on a device that is busy in the first: the gain over lanes that share a
 // reduction grows with the number of leaves.
 std::optional<double> estimate_two_stage(const ScheduleInput& input) {
-  const Instruction* reduce = root_of(input.fused);
+  const Instruction* reduce = reduction_of(input.fused);
   if (reduce == nullptr) return std::nullopt;
   const CostModel& cost = input.limits.cost;
   const int64_t results = element_count(reduce->result_type().dims());
@@ -155,7 +142,7 @@ std::optional<double> estimate_two_stage(const ScheduleInput& input) {
 
 Taken emit_two_stage(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
                      const LowerLimits& limits) {
-  const Instruction* reduce = root_of(fused);
+  const Instruction* reduce = reduction_of(fused);
   Parts parts = {element_count(reduced_extents(*reduce)), 1};
   const Dims extents = reduced_extents(*reduce);
   const std::vector<ElementType> types = accumulator_types(reduce->region(0));
