@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "backends/cpu/codegen/elements.h"
 #include "backends/cpu/codegen/emitter.h"
 #include "backends/llvm/loops.h"
 #include "backends/llvm/operations.h"
@@ -19,8 +20,9 @@ namespace {
 constexpr int64_t kRowsATurn = 8;    // in a sum down columns
 constexpr int64_t kFewestRows = 16;  // for which it pays
 constexpr int64_t kMostColumnBytes = 16 << 10;
-constexpr int64_t kMostSquareRows = 16;  // of a transpose in registers
-constexpr size_t kMostNodesATurn = 40;   // in a leaf or a transposed body
+constexpr int64_t kMostSquareRows = 16;   // of a transpose in registers
+constexpr size_t kMostNodesATurn = 40;    // in a leaf or a transposed body
+constexpr size_t kMostNodesOfEdges = 16;  // in a transposed body whose edges are squares too
 
 }  // namespace
 
@@ -214,45 +216,57 @@ bool CpuKernelEmitter::lanes_transposed(const Node& n, const VectorPlan& plan) {
     const bool same = std::ranges::all_of(loads, [&](NodeId each) {
       return storage_bytes(kernel_.node(each).type) == storage_bytes(kernel_.node(loads[0]).type);
     });
-    if (!same || size < 4 || n.extents[d] % size != 0 || n.extents[plan.dimension] % size != 0) {
-      continue;
-    }
+    if (!same || size < 4) continue;
+    const int64_t rows = n.extents[d], columns = n.extents[plan.dimension];
+    const bool has_edges = rows % size != 0 || columns % size != 0;
+    const bool is_short = kernel_.block(n.blocks[0]).nodes.size() <= kMostNodesOfEdges;
+    if (has_edges && (!is_short || rows < size / 2 || columns < size / 2)) continue;
     squares(n, plan.dimension, d, size, loads);
     return true;
   }
   return false;
 }
 
+// Squares at the edges have fewer rows and columns.
 void CpuKernelEmitter::squares(const Node& n, size_t along, size_t down, int64_t size,
                                const std::vector<NodeId>& loads) {
   const Ids& arguments = kernel_.block(n.blocks[0]).arguments;
   const Varying varying(kernel_, n, {arguments[along]});
-  const auto square = [&](Value* first_row, Value* first_column) {
+  const auto square = [&](Value* first_row, int64_t rows, Value* first_column, int64_t columns) {
     values_[arguments[down]] = index_from(first_row);
-    std::map<NodeId, std::vector<Value*>> columns;
-    for (int64_t l = 0; l < size; ++l) {
+    std::map<NodeId, std::vector<Value*>> lines;
+    for (int64_t l = 0; l < columns; ++l) {
       values_[arguments[along]] = index_from(b_.CreateAdd(first_column, number(l)));
-      load_rows(n, size, loads, columns);
+      load_rows(n, {size, rows}, loads, lines);
     }
-    for (auto& [load, vectors] : columns) codegen::transpose(b_, vectors);
+    for (auto& [load, vectors] : lines) {
+      vectors.resize(static_cast<size_t>(size),
+                     llvm::Constant::getNullValue(vectors[0]->getType()));
+      codegen::transpose(b_, vectors);
+    }
     in_lanes(size, varying, [&] {
-      for (int64_t t = 0; t < size; ++t) {
+      mask_ = constant_mask([&](int64_t lane) { return lane < columns; });
+      for (int64_t t = 0; t < rows; ++t) {
         values_[arguments[down]] = index_from(b_.CreateAdd(first_row, number(t)));
         values_[arguments[along]] = index_from(first_column, 1);
         provided_.clear();
-        for (const auto& [load, vectors] : columns)
-          provided_[load] = vectors[static_cast<size_t>(t)];
+        for (const auto& [load, vectors] : lines) provided_[load] = vectors[static_cast<size_t>(t)];
         block(n.blocks[0]);
       }
+      mask_ = nullptr;
       provided_.clear();
     });
+  };
+  const auto parts = [&](size_t d, const std::function<void(Value*, int64_t)>& part) {
+    const int64_t whole = n.extents[d] / size * size;
+    if (whole > 0) loop(number(0), number(whole), size, [&](Value* at) { part(at, size); });
+    if (whole < n.extents[d]) part(number(whole), n.extents[d] - whole);
   };
   const std::function<void(size_t)> around = [&](size_t d) {
     if (d == along || d == down) return around(d + 1);
     if (d >= n.extents.size()) {
-      return loop(number(0), number(n.extents[down]), size, [&](Value* row) {
-        loop(number(0), number(n.extents[along]), size,
-             [&](Value* column) { square(row, column); });
+      return parts(down, [&](Value* row, int64_t rows) {
+        parts(along, [&](Value* column, int64_t columns) { square(row, rows, column, columns); });
       });
     }
     loop(number(0), number(n.extents[d]), 1, [&](Value* i) {
@@ -264,7 +278,8 @@ void CpuKernelEmitter::squares(const Node& n, size_t along, size_t down, int64_t
 }
 
 // With scalar indices: loads the vector that begins at the element of each load.
-void CpuKernelEmitter::load_rows(const Node& n, int64_t size, const std::vector<NodeId>& loads,
+void CpuKernelEmitter::load_rows(const Node& n, const SquareRow& row,
+                                 const std::vector<NodeId>& loads,
                                  std::map<NodeId, std::vector<Value*>>& rows) {
   std::set<ValueId> loaded;
   for (const NodeId each : kernel_.block(n.blocks[0]).nodes) {
@@ -273,10 +288,16 @@ void CpuKernelEmitter::load_rows(const Node& n, int64_t size, const std::vector<
         node.operands, [&](ValueId operand) { return loaded.contains(operand); });
     if (std::ranges::find(loads, each) != loads.end()) {
       auto* const vector = llvm::FixedVectorType::get(codegen::memory_type_of(context_, node.type),
-                                                      static_cast<unsigned>(size));
+                                                      static_cast<unsigned>(row.size));
+      const llvm::Align align(storage_bytes(node.type));
       Value* const from = address(node.memories[0], node.operands, 0).pointer;
-      rows[each].push_back(
-          b_.CreateAlignedLoad(vector, from, llvm::Align(storage_bytes(node.type))));
+      if (row.count == row.size) {
+        rows[each].push_back(b_.CreateAlignedLoad(vector, from, align));
+      } else {
+        Value* const mask = mask_of(b_, number(row.count), row.size);
+        rows[each].push_back(
+            b_.CreateMaskedLoad(vector, from, align, mask, llvm::Constant::getNullValue(vector)));
+      }
     }
     if (kernel::is_scalar_op(node.op) && known) {
       operation(node);

@@ -71,7 +71,14 @@ bool CpuKernelEmitter::only_computes(kernel::BlockId id) const {
 CpuKernelEmitter::Many CpuKernelEmitter::masked_block(kernel::BlockId id, Value* mask,
                                                       const Ids& like) {
   // Lanes that are known need no branch: above all those of a pattern (emit_patterns.cpp).
-  if (const auto* known = llvm::dyn_cast<llvm::Constant>(mask); known && !known->isNullValue()) {
+  if (const auto* known = llvm::dyn_cast<llvm::Constant>(mask); known && known->isNullValue()) {
+    Many none;
+    for (const kernel::ValueId value : like) {
+      llvm::Type* const type = type_of(kernel_.value(value).type, true);
+      none.push_back({nullptr, llvm::Constant::getNullValue(type), 0});
+    }
+    return none;
+  } else if (known) {
     Value* const outer = std::exchange(mask_, known->isAllOnesValue() ? nullptr : mask);
     const Many given = block(id);
     mask_ = outer;

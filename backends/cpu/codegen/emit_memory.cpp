@@ -1,5 +1,7 @@
 // Loads, stores, atomics, and the memory of a workgroup.
+#include <bit>
 #include <cstdlib>
+#include <numeric>
 
 #include "backends/cpu/codegen/emitter.h"
 #include "backends/llvm/operations.h"
@@ -98,6 +100,78 @@ CpuKernelEmitter::Value* CpuKernelEmitter::scalar_address(const Node& n, size_t 
   return b_.CreateGEP(codegen::memory_type_of(context_, m.type), memories_[n.memories[0]], offset);
 }
 
+namespace {
+
+// How many of the first lanes are active; nothing if that is not known or others are.
+std::optional<int64_t> first_lanes_of(const llvm::Value* mask) {
+  const auto* const known = llvm::dyn_cast<llvm::Constant>(mask);
+  if (known == nullptr) return {};
+  const auto lanes = llvm::cast<llvm::FixedVectorType>(mask->getType())->getNumElements();
+  int64_t count = 0;
+  for (unsigned lane = 0; lane < lanes; ++lane) {
+    const llvm::Constant* const one = known->getAggregateElement(lane);
+    if (one == nullptr || (one->isOneValue() && count < lane)) return {};
+    count += one->isOneValue() ? 1 : 0;
+  }
+  return count;
+}
+
+// The powers of two that `count` consists of, the greatest first; nothing if there are many.
+std::vector<int64_t> powers_of(int64_t count) {
+  constexpr size_t kMostPieces = 3;
+  std::vector<int64_t> pieces;
+  for (; count > 0; count -= pieces.back())
+    pieces.push_back(static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(count))));
+  return pieces.size() <= kMostPieces ? pieces : std::vector<int64_t>();
+}
+
+}  // namespace
+
+// Vectors of bytes and words under a mask are slow or single elements on most processors: a known
+// number of them are two or three whole ones.
+CpuKernelEmitter::Value* CpuKernelEmitter::masked_load(llvm::FixedVectorType* vector, Value* from,
+                                                       llvm::Align align, Value* mask) {
+  const auto lanes = static_cast<int64_t>(vector->getNumElements());
+  const std::optional<int64_t> count = first_lanes_of(mask);
+  const std::vector<int64_t> pieces = count ? powers_of(*count) : std::vector<int64_t>();
+  if (pieces.empty() || vector->getScalarSizeInBits() >= 32) {
+    return b_.CreateMaskedLoad(vector, from, align, mask, llvm::Constant::getNullValue(vector));
+  }
+  Value* all = llvm::Constant::getNullValue(vector);
+  for (int64_t begin = 0; const int64_t size : pieces) {
+    auto* const type =
+        llvm::FixedVectorType::get(vector->getElementType(), static_cast<unsigned>(size));
+    Value* const piece = b_.CreateAlignedLoad(
+        type, b_.CreateGEP(vector->getElementType(), from, number(begin)), align);
+    std::vector<int> widened(static_cast<size_t>(lanes), -1), joined(static_cast<size_t>(lanes));
+    std::iota(widened.begin(), widened.begin() + size, 0);
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      const bool mine = lane >= begin && lane < begin + size;
+      joined[static_cast<size_t>(lane)] = static_cast<int>(mine ? lanes + lane - begin : lane);
+    }
+    all = b_.CreateShuffleVector(all, b_.CreateShuffleVector(piece, widened), joined);
+    begin += size;
+  }
+  return all;
+}
+
+void CpuKernelEmitter::masked_store(Value* value, Value* to, llvm::Align align, Value* mask) {
+  llvm::Type* const element = value->getType()->getScalarType();
+  const std::optional<int64_t> count = first_lanes_of(mask);
+  const std::vector<int64_t> pieces = count ? powers_of(*count) : std::vector<int64_t>();
+  if (pieces.empty() || element->getScalarSizeInBits() >= 32) {
+    b_.CreateMaskedStore(value, to, align, mask);
+    return;
+  }
+  for (int64_t begin = 0; const int64_t size : pieces) {
+    std::vector<int> which(static_cast<size_t>(size));
+    std::iota(which.begin(), which.end(), static_cast<int>(begin));
+    b_.CreateAlignedStore(b_.CreateShuffleVector(value, which),
+                          b_.CreateGEP(element, to, number(begin)), align);
+    begin += size;
+  }
+}
+
 CpuKernelEmitter::Value* CpuKernelEmitter::mask_or_all() {
   if (mask_ != nullptr) return mask_;
   return llvm::Constant::getAllOnesValue(
@@ -164,8 +238,7 @@ void CpuKernelEmitter::load(const Node& n) {
     Value* const from = lowest(where, element);
     Value* const mask = is_reversed ? reversed(mask_) : mask_;
     value = mask == nullptr ? static_cast<Value*>(b_.CreateAlignedLoad(vector, from, align))
-                            : b_.CreateMaskedLoad(vector, from, align, mask,
-                                                  llvm::Constant::getNullValue(vector));
+                            : masked_load(vector, from, align, mask);
     if (is_reversed) value = reversed(value);
   }
   if (is_pred(n.type)) {
@@ -207,7 +280,7 @@ void CpuKernelEmitter::store(const Node& n) {
     Value* const mask = is_reversed ? reversed(mask_) : mask_;
     Value* const ordered = is_reversed ? reversed(value) : value;
     if (mask != nullptr) {
-      b_.CreateMaskedStore(ordered, to, align, mask);
+      masked_store(ordered, to, align, mask);
     } else {
       b_.CreateAlignedStore(ordered, to, align);
     }

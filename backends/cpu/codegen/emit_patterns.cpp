@@ -1,276 +1,118 @@
-// Lanes over rows of a few elements as vectors over whole rows: with rows of 5 elements and vectors
-// of 16, 5 vectors are 16 rows. Which row and place of a row each lane has is the same for every 16
-// rows, so that an access of elements that lie close to one another is one or two vectors of
-// memory, whose elements a constant shuffle puts in order.
-#include <numeric>
-
+// Lanes over rows of a few elements as vectors over whole rows (row_pattern.h): with rows of 5
+// elements and vectors of 16, 5 vectors are 16 rows. Which row and place of a row each lane has is
+// the same for every 16 rows, so that an access of elements that lie close to one another is one or
+// two vectors of memory, whose elements a constant shuffle puts in order.
 #include "backends/cpu/codegen/emitter.h"
-#include "core/kernel/analysis/slope.h"
 #include "core/kernel/ir/visitor.h"
 
 namespace tenon::cpu {
 
 using kernel::Node;
 using kernel::NodeId;
-using kernel::OpCode;
 using kernel::ValueId;
 
-namespace {
-
-constexpr int64_t kLongestRow = 32;
-constexpr int64_t kMostLanesOfPattern = 16;   // Workgroups have multiples of 16 short rows.
-constexpr size_t kMostNodesByPatterns = 600;  // of all vectors of a pattern
-constexpr int64_t kMostLeaves = 7;            // of a reduction for each element
-constexpr int64_t kMostJoined = 4;            // elements from lane to lane of other accesses
-constexpr size_t kMostWindows = 8;            // of an access; more elements are gathered as fast
-
-// The place of a number within dimensions of these sizes.
-std::vector<int64_t> place_of(int64_t number, const Dims& sizes) {
-  std::vector<int64_t> place(sizes.size());
-  for (size_t d = sizes.size(); d-- > 0; number /= sizes[d]) place[d] = number % sizes[d];
-  return place;
-}
-
-// Vectors of `width` elements of memory that hold all places.
-struct MemoryWindow {
-  int64_t begin = 0;
-  int64_t size = 0;  ///< Up to the last of the places within.
-};
-std::vector<MemoryWindow> windows_of(std::vector<int64_t> places, int64_t width) {
-  std::ranges::sort(places);
-  std::vector<MemoryWindow> windows;
-  for (const int64_t place : places) {
-    if (windows.empty() || place >= windows.back().begin + width) windows.push_back({place, 0});
-    windows.back().size = place - windows.back().begin + 1;
-  }
-  return windows;
-}
-
-bool is_in_order(const std::vector<int64_t>& places) {
-  return std::ranges::adjacent_find(places, [](int64_t a, int64_t b) { return b != a + 1; }) ==
-         places.end();
-}
-
-bool are_different(std::vector<int64_t> places) {
-  std::ranges::sort(places);
-  return std::ranges::adjacent_find(places) == places.end();
-}
-
-// Whether a body consists of operations, accesses, and conditions that only compute, or that depend
-// on the place within a row alone; `taken` is one whose condition holds.
-class PatternCheck {
- public:
-  PatternCheck(const kernel::Kernel& kernel, const std::vector<ValueId>& within, NodeId taken)
-      : kernel_(kernel), constants_(within.begin(), within.end()), taken_(taken) {}
-
-  bool run(kernel::BlockId id) {
-    return std::ranges::all_of(kernel_.block(id).nodes, [&](NodeId each) { return check(each); });
-  }
-  size_t nodes() const { return nodes_; }
-  const std::vector<const Node*>& accesses() const { return accesses_; }
-
- private:
-  bool check(NodeId id) {
-    const Node& n = kernel_.node(id);
-    ++nodes_;
-    if (n.op == OpCode::kLoad || n.op == OpCode::kStore) {
-      accesses_.push_back(&n);
-      return true;
-    }
-    if (kernel::is_scalar_op(n.op)) {
-      if (std::ranges::all_of(n.operands, [&](ValueId x) { return is_constant(x); }))
-        constants_.insert(n.results[0]);
-      return true;
-    }
-    if (n.op == OpCode::kYield) return true;
-    if (n.op == OpCode::kReduce) return check_reduce(n);
-    if (n.op != OpCode::kIf) return false;
-    const size_t before = accesses_.size();
-    if (id == taken_) constants_.insert(n.operands[0]);
-    if (!run(n.blocks[0]) || !run(n.blocks[1])) return false;
-    return id == taken_ || accesses_.size() == before || is_constant(n.operands[0]);
-  }
-  // A reduction of a few leaves, which are one after the other.
-  bool check_reduce(const Node& n) {
-    const int64_t leaves = element_count(n.extents);
-    const size_t before = nodes_;
-    if (n.over_lanes || leaves > kMostLeaves || !run(n.blocks[0]) || !run(n.blocks[1]))
-      return false;
-    nodes_ += (nodes_ - before) * static_cast<size_t>(std::max<int64_t>(leaves - 1, 0));
-    return true;
-  }
-  bool is_constant(ValueId value) const {
-    return kernel_.value(value).kind == kernel::ValueKind::kConstant || constants_.contains(value);
-  }
-
-  const kernel::Kernel& kernel_;
-  std::set<ValueId> constants_;  ///< Those that are the same for each pattern.
-  const NodeId taken_;
-  std::vector<const Node*> accesses_;
-  size_t nodes_ = 0;
-};
-
-}  // namespace
-
-// How many operations an access of a row takes, if vectors are along its last dimension, whose
-// elements are `apart`: under masks, together with what lies between them (emit_runs.cpp), or by
-// gathers.
-int64_t CpuKernelEmitter::operations_of_row(int64_t apart, const RowPattern& pattern) {
-  const int64_t last = pattern.sizes.back();
-  const int64_t vectors = (last + pattern.width - 1) / pattern.width;
-  const bool gathers = last < pattern.width / 2 || std::abs(apart) > kMostJoined;
-  return pattern.count / last * (gathers ? last : std::abs(apart) > 1 ? 2 * vectors : vectors);
-}
-
-std::vector<int64_t> CpuKernelEmitter::RowPattern::places_of(const Node& access,
-                                                             int64_t first) const {
-  const std::vector<int64_t>& by = slopes.at(&access);
-  std::vector<int64_t> places;
-  for (int64_t lane = 0; lane < width; ++lane) {
-    const std::vector<int64_t> at = place_of((first + lane) % count, sizes);
-    int64_t place = by[0] * ((first + lane) / count);
-    for (size_t d = 0; d < at.size(); ++d) place += by[d + 1] * at[d];
-    places.push_back(place);
-  }
-  return places;
-}
-
-// Finds how the places of all accesses grow. Whether each needs few vectors of memory, and all
-// together fewer operations than vectors along the last dimension.
-bool CpuKernelEmitter::fits_accesses(RowPattern& pattern, const Node& n,
-                                     const std::vector<const Node*>& accesses,
-                                     const Varying& varying) const {
-  const std::vector<ValueId>& arguments = kernel_.block(n.blocks[0]).arguments;
-  const int64_t vectors = pattern.rows * pattern.count / pattern.width;
-  int64_t operations = 0, by_rows = 0;
-  const std::function<bool(ValueId)> is_linear = [&](ValueId value) {
-    const kernel::Value& v = kernel_.value(value);
-    if (!varying(value) || v.kind != kernel::ValueKind::kResult) return true;
-    const Node& node = kernel_.node(v.node);
-    const bool known =
-        node.op == OpCode::kAdd || node.op == OpCode::kSub || node.op == OpCode::kMul;
-    return known && std::ranges::all_of(node.operands, is_linear);
-  };
-  for (const Node* access : accesses) {
-    if (!std::ranges::all_of(kernel::indices_of(*access), is_linear)) return false;
-    std::vector<int64_t>& slopes = pattern.slopes[access];
-    for (size_t d = pattern.row; d < arguments.size(); ++d) {
-      const std::optional<int64_t> slope = kernel::Slopes(kernel_, arguments[d]).of_place(*access);
-      if (!slope) return false;
-      slopes.push_back(*slope);
-    }
-    for (int64_t vector = 0; vector < vectors; ++vector) {
-      const std::vector<int64_t> places = pattern.places_of(*access, vector * pattern.width);
-      const size_t windows = windows_of(places, pattern.width).size();
-      if (windows > kMostWindows) return false;
-      if (access->op == OpCode::kStore && !are_different(places)) return false;
-      if (slopes[0] == 0 && vector > 0) continue;  // The same for all rows.
-      operations += is_in_order(places) ? 1 : 2 * static_cast<int64_t>(windows);
-    }
-    by_rows += pattern.rows * operations_of_row(slopes.back(), pattern);
-  }
-  return operations < by_rows;
-}
-
-std::optional<CpuKernelEmitter::RowPattern> CpuKernelEmitter::pattern_of(const Node& n) const {
-  const std::vector<ValueId>& arguments = kernel_.block(n.blocks[0]).arguments;
-  if (n.op != OpCode::kLanes || vector_bytes_ < 32) return {};
-  RowPattern pattern;
-  size_t first = n.extents.size();
-  while (first > 1 && pattern.count * n.extents[first - 1] <= kLongestRow)
-    pattern.count *= n.extents[--first];
-  if (pattern.count < 2) return {};
-  const auto within = static_cast<std::ptrdiff_t>(first);
-  pattern.row = first - 1;
-  pattern.row_index = arguments[pattern.row];
-  pattern.bound = rows_bound(n, pattern.row);
-  pattern.sizes = Dims(n.extents.begin() + within, n.extents.end());
-  const std::vector<ValueId> inner(arguments.begin() + within, arguments.end());
-  PatternCheck check(kernel_, inner, pattern.bound.value_or(kernel::kNone));
-  if (!check.run(n.blocks[0]) || check.accesses().empty()) return {};
-  const Varying varying(kernel_, n, {arguments.begin() + within - 1, arguments.end()});
-  pattern.width =
-      std::min(vector_bytes_ / (varying.widest() == 0 ? 4 : varying.widest()), kMostLanesOfPattern);
-  pattern.rows = pattern.width / std::gcd(pattern.width, pattern.count);
-  const int64_t vectors = pattern.rows * pattern.count / pattern.width;
-  // Rows of whole vectors, along memory, need no pattern.
-  if ((pattern.rows == 1 && pattern.sizes.size() == 1) || n.extents[pattern.row] < pattern.rows ||
-      static_cast<size_t>(vectors) * check.nodes() > kMostNodesByPatterns) {
-    return {};
-  }
-  if (!fits_accesses(pattern, n, check.accesses(), varying)) return {};
-  return pattern;
-}
-
 bool CpuKernelEmitter::lanes_by_patterns(const Node& n) {
-  const kernel::Block& body = kernel_.block(n.blocks[0]);
-  const Ids& arguments = body.arguments;
-  const std::optional<RowPattern> found = pattern_of(n);
+  std::vector<std::optional<NodeId>> bounds;
+  for (size_t d = 0; d < n.extents.size(); ++d) bounds.push_back(rows_bound(n, d));
+  const std::optional<RowPatterns> found = find_row_patterns(kernel_, n, vector_bytes_, bounds);
   if (!found) return false;
-  const RowPattern& pattern = *found;
-  const auto first = static_cast<std::ptrdiff_t>(pattern.row);
-  const Varying varying(kernel_, n, {arguments.begin() + first, arguments.end()});
-  const ValueId row = arguments[pattern.row];
-  const auto inner_is_zero = [&] {
-    for (size_t d = pattern.row + 1; d < arguments.size(); ++d)
-      values_[arguments[d]] = index_from(number(0));
-  };
-  nest(arguments, Dims(n.extents.begin(), n.extents.begin() + first), std::nullopt, [&] {
-    inner_is_zero();
-    const int64_t extent = n.extents[pattern.row];
-    Value* const rows = pattern.bound ? places_left(body, row, extent) : number(extent);
-    Value* const full = b_.CreateAnd(rows, number(-pattern.rows));
-    loop(number(0), full, pattern.rows, [&](Value* at) {
-      const RowPattern* const outer = std::exchange(pattern_, &pattern);
-      in_lanes(pattern.width, varying, [&] {
-        first_row_ = at;
-        for (pattern_place_ = 0; pattern_place_ < pattern.rows * pattern.count;
-             pattern_place_ += pattern.width) {
-          set_pattern_indices(n);
-          block(n.blocks[0]);
-        }
-      });
-      pattern_ = outer;
-    });
-    const Ids inner(arguments.begin() + first + 1, arguments.end());
-    loop(full, rows, 1, [&](Value* at) {
-      values_[row] = index_from(at);
-      nest(inner, pattern.sizes, std::nullopt, [&] { block(n.blocks[0]); });
-    });
-    taken_ = kernel::kNone;
-  });
+  const RowPattern& pattern = found->pattern;
+  const Ids& arguments = kernel_.block(n.blocks[0]).arguments;
+  const auto row = static_cast<std::ptrdiff_t>(pattern.row);
+  if (pattern.by_row) {
+    nest(arguments, Dims(n.extents.begin(), n.extents.begin() + row + 1), std::nullopt,
+         [&] { vectors_of_pattern(n, pattern); });
+  } else {
+    nest(arguments, Dims(n.extents.begin(), n.extents.begin() + row), std::nullopt,
+         [&] { rows_by_pattern(n, *found); });
+  }
   return true;
+}
+
+// As many rows together as a pattern has; the last ones one by one.
+void CpuKernelEmitter::rows_by_pattern(const Node& n, const RowPatterns& patterns) {
+  const RowPattern& pattern = patterns.pattern;
+  const kernel::Block& body = kernel_.block(n.blocks[0]);
+  const Ids inner(body.arguments.begin() + static_cast<std::ptrdiff_t>(pattern.row) + 1,
+                  body.arguments.end());
+  for (const ValueId each : inner) values_[each] = index_from(number(0));
+  const int64_t extent = n.extents[pattern.row];
+  Value* const rows = pattern.bound ? places_left(body, pattern.row_index, extent) : number(extent);
+  Value* const full = b_.CreateAnd(rows, number(-pattern.rows));
+  loop(number(0), full, pattern.rows, [&](Value* at) {
+    first_row_ = at;
+    vectors_of_pattern(n, pattern);
+  });
+  loop(full, rows, 1, [&](Value* at) {
+    values_[pattern.row_index] = index_from(at);
+    if (patterns.of_one_row) return vectors_of_pattern(n, *patterns.of_one_row);
+    nest(inner, pattern.sizes, std::nullopt, [&] { block(n.blocks[0]); });
+  });
+  taken_ = kernel::kNone;
+}
+
+void CpuKernelEmitter::vectors_of_pattern(const Node& n, const RowPattern& pattern) {
+  const Varying varying(kernel_, n, pattern.lanes_of(kernel_.block(n.blocks[0]).arguments));
+  const RowPattern* const outer = std::exchange(pattern_, &pattern);
+  in_lanes(pattern.width, varying, [&] {
+    for (pattern_place_ = 0; pattern_place_ < pattern.elements(); pattern_place_ += pattern.width) {
+      set_pattern_indices(n);
+      mask_ =
+          constant_mask([&](int64_t lane) { return pattern_place_ + lane < pattern.elements(); });
+      block(n.blocks[0]);
+    }
+    mask_ = nullptr;
+  });
+  pattern_ = outer;
+}
+
+// The lanes of a value that depends on the place within a row alone.
+llvm::Constant* CpuKernelEmitter::constants_of_pattern(ValueId value) {
+  llvm::Type* const type = codegen::type_of(context_, kernel_.value(value).type);
+  const std::vector<uint64_t>& known = pattern_->known.at(value);
+  std::vector<llvm::Constant*> list;
+  for (int64_t lane = 0; lane < width_; ++lane) {
+    const auto at = static_cast<size_t>((pattern_place_ + lane) % pattern_->count);
+    list.push_back(llvm::ConstantInt::getSigned(type, static_cast<int64_t>(known[at])));
+  }
+  return llvm::ConstantVector::get(list);
 }
 
 // The indices of the current vector: constants, and the first row plus constants.
 void CpuKernelEmitter::set_pattern_indices(const Node& n) {
   const Ids& arguments = kernel_.block(n.blocks[0]).arguments;
-  llvm::Type* const type = codegen::type_of(context_, kernel_.index_type);
-  const auto constants = [&](const std::function<int64_t(int64_t)>& of) {
-    std::vector<llvm::Constant*> list;
-    for (int64_t lane = 0; lane < width_; ++lane)
-      list.push_back(llvm::ConstantInt::getSigned(type, of(pattern_place_ + lane)));
-    return llvm::ConstantVector::get(list);
-  };
-  const int64_t count = pattern_->count;
-  Value* const rows =
-      b_.CreateVectorSplat(static_cast<unsigned>(width_), b_.CreateTrunc(first_row_, type));
-  values_[arguments[pattern_->row]] = {
-      nullptr, b_.CreateAdd(rows, constants([&](int64_t at) { return at / count; })), 0};
-  for (size_t d = 0; d < pattern_->sizes.size(); ++d) {
-    values_[arguments[pattern_->row + 1 + d]] = {
-        nullptr, constants([&](int64_t at) { return place_of(at % count, pattern_->sizes)[d]; }),
-        0};
+  if (!pattern_->by_row) {
+    llvm::Type* const type = codegen::type_of(context_, kernel_.index_type);
+    std::vector<llvm::Constant*> rows;
+    for (int64_t lane = 0; lane < width_; ++lane) {
+      rows.push_back(llvm::ConstantInt::getSigned(type, (pattern_place_ + lane) / pattern_->count));
+    }
+    Value* const first =
+        b_.CreateVectorSplat(static_cast<unsigned>(width_), b_.CreateTrunc(first_row_, type));
+    values_[pattern_->row_index] = {nullptr, b_.CreateAdd(first, llvm::ConstantVector::get(rows)),
+                                    0};
   }
+  for (size_t d = pattern_->row + 1; d < arguments.size(); ++d)
+    values_[arguments[d]] = {nullptr, constants_of_pattern(arguments[d]), 0};
 }
 
-// An index at the first row of the pattern, and the first place of it; pattern_of() has found that
-// it consists of sums, differences and products.
+bool CpuKernelEmitter::known_by_pattern(const Node& n) {
+  if (pattern_ == nullptr || !varies(n.results[0]) || !pattern_->known.contains(n.results[0]))
+    return false;
+  const ElementType type = kernel_.value(n.results[0]).type;
+  if (!is_integer(type) && !is_pred(type)) return false;
+  values_[n.results[0]] = {nullptr, constants_of_pattern(n.results[0]), 0};
+  return true;
+}
+
+// An index at the first row of the pattern, and the first place of it; find_row_pattern() has found
+// that it consists of sums, differences, products and what is known.
 CpuKernelEmitter::Value* CpuKernelEmitter::index_at_pattern(ValueId value) {
   if (!varies(value)) return wide_of(form(value));
+  if (const auto known = pattern_->known.find(value); known != pattern_->known.end())
+    return number(static_cast<int64_t>(known->second[0]));
   const kernel::Value& v = kernel_.value(value);
-  if (v.kind != kernel::ValueKind::kResult)
-    return pattern_->row_index == value ? first_row_ : number(0);
+  if (v.kind != kernel::ValueKind::kResult) return first_row_;
   const Node& n = kernel_.node(v.node);
   Value* const x = index_at_pattern(n.operands[0]);
   Value* const y = index_at_pattern(n.operands[1]);
@@ -289,7 +131,7 @@ struct CpuKernelEmitter::PatternPlaces {
 };
 
 std::optional<CpuKernelEmitter::PatternPlaces> CpuKernelEmitter::pattern_places(const Node& n) {
-  if (pattern_ == nullptr || !pattern_->slopes.contains(&n)) return {};
+  if (pattern_ == nullptr || !pattern_->accesses.contains(&n)) return {};
   PatternPlaces where;
   const auto* mask = mask_ == nullptr ? nullptr : llvm::dyn_cast<llvm::Constant>(mask_);
   for (int64_t lane = 0; lane < width_; ++lane) {
@@ -344,8 +186,7 @@ bool CpuKernelEmitter::load_by_pattern(const Node& n) {
   };
   const auto loaded = [&](int64_t place, Value* mask) -> Value* {
     if (mask == nullptr) return b_.CreateAlignedLoad(vector, at(place), align);
-    return b_.CreateMaskedLoad(vector, at(place), align, mask,
-                               llvm::Constant::getNullValue(vector));
+    return masked_load(vector, at(place), align, mask);
   };
   Value* value = llvm::Constant::getNullValue(vector);
   if (where.windows.size() == 1 && where.windows[0].size == 1) {
@@ -388,7 +229,7 @@ bool CpuKernelEmitter::store_by_pattern(const Node& n) {
     if (mask == nullptr) {
       b_.CreateAlignedStore(what, to, align);
     } else {
-      b_.CreateMaskedStore(what, to, align, mask);
+      masked_store(what, to, align, mask);
     }
   };
   if (where.in_order && !where.windows.empty()) {

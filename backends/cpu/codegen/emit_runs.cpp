@@ -299,9 +299,9 @@ std::map<NodeId, std::vector<CpuKernelEmitter::Value*>> CpuKernelEmitter::rows_o
 
 // The vectors from the first lane to the last, which are fewer loads than lanes; the last of them
 // ends with that lane, so that nothing behind it is read. The others end before it unless lanes are
-// farther apart than a vector and one.
+// farther apart than a vector and one. Under a mask nothing is read but the elements of lanes.
 CpuKernelEmitter::Value* CpuKernelEmitter::load_apart(const Node& n) {
-  if (width_ == 1 || mask_ != nullptr) return nullptr;
+  if (width_ == 1) return nullptr;
   const int64_t stride = apart(n);
   const int64_t count = std::abs(stride);
   const int64_t lanes = lanes_of_register(n.type);
@@ -326,13 +326,22 @@ CpuKernelEmitter::Value* CpuKernelEmitter::load_group_apart(const Node& n, Value
   for (int64_t piece = 0; piece < count; ++piece) {
     const int64_t begin = piece + 1 < count ? piece * lanes : (lanes - 1) * count + 1 - lanes;
     const int64_t end = piece + 1 < count ? begin + lanes : lanes * count;
-    Value* const loaded = b_.CreateAlignedLoad(
-        vector, b_.CreateGEP(element, from, number(lowest + begin)), alignment_of(n.type));
-    std::vector<int> which;
+    std::vector<int> which, lane_of(static_cast<size_t>(lanes), static_cast<int>(width_));
     for (int64_t l = 0; l < lanes; ++l) {
       const int64_t place = (stride < 0 ? lanes - 1 - l : l) * count;
       const bool taken = place >= piece * lanes && place < end;
       which.push_back(static_cast<int>(taken ? lanes + place - begin : l));
+      if (taken) lane_of[static_cast<size_t>(place - begin)] = static_cast<int>(group.first + l);
+    }
+    Value* const place = b_.CreateGEP(element, from, number(lowest + begin));
+    Value* loaded = nullptr;
+    if (mask_ == nullptr) {
+      loaded = b_.CreateAlignedLoad(vector, place, alignment_of(n.type));
+    } else {
+      Value* const none = llvm::Constant::getNullValue(mask_->getType());
+      loaded = b_.CreateMaskedLoad(vector, place, alignment_of(n.type),
+                                   b_.CreateShuffleVector(mask_, none, lane_of),
+                                   llvm::Constant::getNullValue(vector));
     }
     result = b_.CreateShuffleVector(result == nullptr ? loaded : result, loaded, which);
   }

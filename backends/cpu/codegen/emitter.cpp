@@ -138,6 +138,7 @@ CpuKernelEmitter::Many CpuKernelEmitter::block(kernel::BlockId id) {
 }
 
 void CpuKernelEmitter::operation(const Node& n) {
+  if (known_by_pattern(n)) return;
   const ValueId result = n.results[0];
   const Many operands = forms(n.operands);
   const bool same = std::ranges::all_of(operands, [](const Lanes& each) { return each.same(); });

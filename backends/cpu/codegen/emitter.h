@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/cpu/codegen/row_pattern.h"
 #include "backends/cpu/codegen/varying.h"
 #include "backends/llvm/kernel_emitter.h"
 #include "backends/llvm/math.h"
@@ -86,32 +87,15 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
   Lanes index_from(Value* wide) override { return index_from(wide, 0); }
 
   // --- emit_patterns.cpp
-  /// A lanes loop over rows of a few elements: vectors of `width` lanes, which have the same places
-  /// in rows for each `rows` rows.
-  struct RowPattern {
-    size_t row = 0;  ///< The dimension of rows; all later ones are within a row.
-    kernel::ValueId row_index = kernel::kNone;
-    Dims sizes;         ///< The dimensions of a row.
-    int64_t count = 1;  ///< Its elements.
-    int64_t width = 0;
-    int64_t rows = 0;
-    std::optional<kernel::NodeId> bound;  ///< An `if` on the number of rows.
-    /// By how much the place of an access grows from row to row, and within a row.
-    std::map<const kernel::Node*, std::vector<int64_t>> slopes;
-
-    /// The places of a vector whose first lane is element `first` of the rows.
-    std::vector<int64_t> places_of(const kernel::Node& access, int64_t first) const;
-  };
   struct PatternPlaces;
-  static int64_t operations_of_row(int64_t apart, const RowPattern& pattern);
-  bool fits_accesses(RowPattern& pattern, const kernel::Node& n,
-                     const std::vector<const kernel::Node*>& accesses,
-                     const Varying& varying) const;
-  /// Nothing where vectors along the last dimension take fewer operations.
-  std::optional<RowPattern> pattern_of(const kernel::Node& n) const;
   /// False, without emitting code, if there is no pattern.
   bool lanes_by_patterns(const kernel::Node& n);
+  void rows_by_pattern(const kernel::Node& n, const RowPatterns& patterns);
+  void vectors_of_pattern(const kernel::Node& n, const RowPattern& pattern);
+  llvm::Constant* constants_of_pattern(kernel::ValueId value);
   void set_pattern_indices(const kernel::Node& n);
+  /// False, without a value, if the operation's result is no number that the pattern knows.
+  bool known_by_pattern(const kernel::Node& n);
   Value* index_at_pattern(kernel::ValueId value);
   std::optional<PatternPlaces> pattern_places(const kernel::Node& n);
   Value* constant_mask(const std::function<bool(int64_t)>& holds);
@@ -211,7 +195,13 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
   bool lanes_transposed(const kernel::Node& n, const VectorPlan& plan);
   void squares(const kernel::Node& n, size_t along, size_t down, int64_t size,
                const std::vector<kernel::NodeId>& loads);
-  void load_rows(const kernel::Node& n, int64_t size, const std::vector<kernel::NodeId>& loads,
+  /// Lanes of a vector, and how many of them are loaded.
+  struct SquareRow {
+    int64_t size = 0;
+    int64_t count = 0;
+  };
+  void load_rows(const kernel::Node& n, const SquareRow& row,
+                 const std::vector<kernel::NodeId>& loads,
                  std::map<kernel::NodeId, std::vector<Value*>>& rows);
 
   // --- emit_reduce.cpp
@@ -250,6 +240,8 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
   /// Memory of a workgroup: on the stack or in scratch memory.
   Value* memory_of(int64_t size);
   Value* mask_or_all();
+  Value* masked_load(llvm::FixedVectorType* vector, Value* from, llvm::Align align, Value* mask);
+  void masked_store(Value* value, Value* to, llvm::Align align, Value* mask);
   Value* reversed(Value* vector);
   /// The lowest address of the lanes, where a vector in memory begins: with a stride of -1 that of
   /// the last lane.

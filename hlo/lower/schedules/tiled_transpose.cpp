@@ -182,15 +182,41 @@ std::optional<double> estimate_tiled_transpose(const ScheduleInput& input) {
          static_cast<double>(least);
 }
 
+constexpr int64_t kUsualTile = 32;
+
+// On a unit of one lane, where tiles need no given number of lanes: one that leaves no rest, best
+// of whole registers.
+int64_t size_of_tile(int64_t extent, const CostModel& cost) {
+  constexpr int64_t kLeast = 20, kMost = 48, kMostWhole = 64;
+  constexpr int64_t kFewTiles = 16;  // more, and their rest matters little
+  constexpr int64_t kRegister = 8;
+  if (cost.busy_lanes > 1 || extent % kUsualTile == 0 || extent > kFewTiles * kUsualTile)
+    return kUsualTile;
+  if (extent <= kMost) return extent;
+  for (const int64_t multiple : {2 * kRegister, kRegister, int64_t{1}}) {
+    for (int64_t size = multiple == 1 ? kMost : kMostWhole; size >= kLeast; --size) {
+      if (extent % size == 0 && size % multiple == 0) return size;
+    }
+  }
+  return kUsualTile;
+}
+
 Taken emit_tiled_transpose(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuning,
                            const LowerLimits& limits) {
   const std::vector<Transposed> found = transposes_of(fused, lowered);
-  const int64_t along = tuning.choose(kTransposeParameters[0], 32);
-  const int64_t across = tuning.choose(kTransposeParameters[1], 32);
-  int64_t bytes = 0;
-  for (const Transposed& t : found) {
-    bytes += Shape(t.op->result_type().element_type(), {along, across + 1}).byte_size();
-  }
+  const Dims& dims = fused.results[0].type().dims();
+  const auto size = [&](size_t d) { return size_of_tile(dims[d], limits.cost); };
+  int64_t element = 0;
+  for (const Transposed& t : found)
+    element += Shape(t.op->result_type().element_type(), {}).byte_size();
+  const auto bytes_of = [&](int64_t rows, int64_t columns) {
+    return element * rows * (columns + 1);
+  };
+  int64_t along = size(dims.size() - 1), across = size(found[0].across);
+  if (bytes_of(along, across) > limits.scratch_bytes) along = across = kUsualTile;
+  along = tuning.choose(kTransposeParameters[0], along);
+  across = tuning.choose(kTransposeParameters[1], across);
+  const int64_t bytes = bytes_of(along, across);
   if (bytes > limits.scratch_bytes) return false;
   return try_kernel(lowered, fused.op, "_tiles", [&](KernelMaker& maker) {
     TransposeKernel(maker, fused, along, across).run();
