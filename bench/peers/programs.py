@@ -13,6 +13,7 @@ from jax import lax
 from applications import APPLICATIONS
 from breadth import breadth
 from models import MODELS, attentions, draws, numbers
+from moves import moves, norms, skinny
 from narrow import narrow
 from special import special_programs
 
@@ -24,7 +25,7 @@ except ImportError:  # The environment of frameworks/jax has none: PyTorch is le
 
 @dataclasses.dataclass
 class Program:
-    group: str  # breadth, special, rows, contractions, small, scans, convolutions, ffts, sorts, indexing, linalg, loops, attention, random, models, applications
+    group: str  # breadth, narrow, moves, skinny, norms, special, rows, contractions, small, scans, convolutions, ffts, sorts, indexing, linalg, loops, attention, random, models, applications
     name: str
     function: Callable
     arguments: list[Any]
@@ -483,6 +484,9 @@ def all_programs() -> list[Program]:
             + [Program("breadth", *each) for each in breadth()]
             + [Program("special", name, function, of, x64=wide) for name, function, of, wide in special_programs()]
             + [Program("narrow", *each) for each in narrow()]
+            + [Program("moves", *each) for each in moves()]
+            + [Program("skinny", *each) for each in skinny()]
+            + [Program("norms", *each) for each in norms()]
             + [Program("attention", *each) for each in attentions()]
             + [Program("random", *each) for each in draws()] + models()
             + [Program("applications", name, *made()) for name, made in APPLICATIONS.items()])
