@@ -1,6 +1,7 @@
 #include "backends/cpu/codegen/row_pattern.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <functional>
 #include <numeric>
@@ -30,6 +31,10 @@ constexpr int64_t kMostLeaves = 7;             // of a reduction for each elemen
 constexpr int64_t kMostJoined = 4;             // elements from lane to lane of other accesses
 constexpr size_t kMostWindows = 8;             // of an access; more elements are gathered as fast
 constexpr int64_t kMathOperations = 20;        // of a math function
+
+int64_t ceiling_of(int64_t count) {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(count)));
+}
 
 bool are_different(std::vector<int64_t> places) {
   std::ranges::sort(places);
@@ -231,16 +236,16 @@ class PatternReader {
 // How many operations an access of a row takes, if vectors are along its last dimension, whose
 // elements are `apart`: under masks, together with what lies between them (emit_runs.cpp), or by
 // gathers.
-int64_t operations_of_row(const RowPlaces& places, const RowPattern& pattern) {
+int64_t operations_of_row(const RowPlaces& places, const RowPattern& pattern, int64_t full) {
   const int64_t last = pattern.sizes.back();
-  const int64_t vectors = (last + pattern.width - 1) / pattern.width;
+  const int64_t vectors = (last + full - 1) / full;
   std::set<int64_t> steps;
   for (size_t at = 1; at < places.within.size(); ++at) {
     if (static_cast<int64_t>(at) % last != 0)
       steps.insert(std::abs(places.within[at] - places.within[at - 1]));
   }
-  const bool gathers = last < pattern.width / 2 || steps.size() > 1 ||
-                       (!steps.empty() && *steps.begin() > kMostJoined);
+  const bool gathers =
+      last < full / 2 || steps.size() > 1 || (!steps.empty() && *steps.begin() > kMostJoined);
   const bool between = !steps.empty() && *steps.begin() > 1;
   return pattern.count / last * (gathers ? last : between ? 2 * vectors : vectors);
 }
@@ -267,25 +272,32 @@ std::optional<int64_t> operations_of(const RowPattern& pattern, const Node& acce
   return operations;
 }
 
-// How many times as many operations vectors along one dimension take; nothing if these are not
-// more. A gather of a vector takes as long as one of all its lanes.
-std::optional<double> gain_of(const RowPattern& pattern, const PatternReader& reader) {
+// How many times as many operations vectors along one dimension take; nothing if an access takes
+// too many in the pattern. An access is one operation; what is computed, and a gather, takes as
+// long as there are lanes, of vectors that are no wider than a row.
+std::optional<double> gain_of(const RowPattern& pattern, const PatternReader& reader,
+                              int64_t full) {
   const int64_t last = pattern.sizes.back();
-  const int64_t elements = pattern.elements(), width = pattern.width;
-  const bool is_along = last >= width / 2;
-  const int64_t vectors_along =
-      is_along ? elements / last * ((last + width - 1) / width) : (elements + width - 1) / width;
+  const int64_t rows = pattern.elements() / last;
+  const bool is_along = last >= full / 2;
+  const int64_t width = std::min(full, ceiling_of(last));
+  const int64_t vectors = rows * ((last + width - 1) / width);
+  const int64_t lanes_along = is_along ? vectors * width : pattern.elements();
+  const int64_t lanes = pattern.vectors() * pattern.width;
   const int64_t near = is_along ? reader.along_memory() : 0;
-  int64_t operations = (reader.operations() + reader.gathers() * width) * pattern.vectors();
-  int64_t by_rows =
-      (reader.operations() + near + (reader.gathers() - near) * width) * vectors_along;
+  const auto computing = [&](int64_t of) {
+    return static_cast<double>(reader.operations() * of) / static_cast<double>(full);
+  };
+  double operations = computing(lanes) + static_cast<double>(reader.gathers() * lanes);
+  double by_rows = computing(lanes_along) + static_cast<double>(near * vectors) +
+                   static_cast<double>((reader.gathers() - near) * lanes_along);
   for (const auto& [access, places] : pattern.accesses) {
     const std::optional<int64_t> each = operations_of(pattern, *access, places);
     if (!each) return {};
-    operations += *each;
-    by_rows += pattern.rows * operations_of_row(places, pattern);
+    operations += static_cast<double>(*each);
+    by_rows += static_cast<double>(pattern.rows * operations_of_row(places, pattern, full));
   }
-  return static_cast<double>(by_rows) / static_cast<double>(std::max<int64_t>(operations, 1));
+  return by_rows / std::max(operations, 1.0);
 }
 
 struct Candidate {
@@ -299,7 +311,8 @@ std::optional<Candidate> candidate(const Kernel& kernel, const Node& lanes, int6
   const std::vector<ValueId>& arguments = kernel.block(lanes.blocks[0]).arguments;
   const Varying varying(kernel, lanes, pattern.lanes_of(arguments));
   const int64_t most = vector_bytes / (varying.widest() == 0 ? 4 : varying.widest());
-  pattern.width = std::min(most, kMostLanesOfSeveral);
+  const int64_t full = std::min(most, kMostLanesOfSeveral);
+  pattern.width = pattern.by_row ? std::min(full, ceiling_of(pattern.count)) : full;
   if (!pattern.by_row) pattern.rows = pattern.width / std::gcd(pattern.width, pattern.count);
   // Rows of whole vectors, along memory, need no pattern.
   if (!pattern.by_row && ((pattern.rows == 1 && pattern.sizes.size() == 1) ||
@@ -308,7 +321,7 @@ std::optional<Candidate> candidate(const Kernel& kernel, const Node& lanes, int6
   }
   PatternReader reader(kernel, varying, pattern);
   if (!reader.run(lanes) || pattern.vectors() * reader.nodes() > kMostNodesByPatterns) return {};
-  const std::optional<double> gain = gain_of(pattern, reader);
+  const std::optional<double> gain = gain_of(pattern, reader, full);
   if (!gain) return {};
   return Candidate{std::move(pattern), *gain};
 }

@@ -68,8 +68,9 @@ Tiling of_dot_products(const ContractionLoops& loops, int64_t lanes, int64_t reg
     t.panels = divided(std::min(columns, kRowsAWorkgroup), t.width);
   }
   t.rows_a_group = divided(std::min<int64_t>(rows, kRowsAWorkgroup), t.rows) * t.rows;
-  const bool several = t.rows < rows || (t.dots < columns && rows > 1);
-  t.sums_a_block = several && loops.result == loops.sum ? std::min(sums, kDotsABlock) : sums;
+  // Lines that meet several others, in turn.
+  const bool meets_several = t.rows < rows && t.dots < columns;
+  t.sums_a_block = meets_several && loops.result == loops.sum ? std::min(sums, kDotsABlock) : sums;
   return t;
 }
 
