@@ -220,7 +220,7 @@ std::vector<std::vector<uint32_t>> loops_of_results(const FusedOp& fused) {
 
 constinit const Schedule kSharedReduction = {
     "shared-reduction",
-    "a reduce or dot_general of many leaves",
+    "a reduce or dot_general of many leaves, a reduce along memory also with ops before it",
     "one workgroup per result, whose lanes share the leaves",
     {},
     estimate_shared,
