@@ -50,6 +50,15 @@ inline std::string ir_of(const kernel::Kernel& kernel, int64_t vector_bytes = 16
   return ir;
 }
 
+// The kernel `k` of a text, whose first buffer has the numbers below `modulus`, in turn.
+inline kernel::testing::Case numbered_case(const std::string& text, int64_t modulus) {
+  const kernel::Kernel kernel = kernel::parse(text, "k").value();
+  kernel::testing::Case c = {kernel, kernel::testing::zero_buffers(kernel)};
+  for (int64_t k = 0; k < c.buffers[0].element_count(); ++k)
+    c.buffers[0].set_double(k, static_cast<double>(k % modulus));
+  return c;
+}
+
 inline void expect_interpreters_bits(const std::vector<kernel::testing::Case>& cases,
                                      double tolerance = 0) {
   std::vector<kernel::Kernel> legal;

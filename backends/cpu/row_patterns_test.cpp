@@ -13,6 +13,7 @@ using kernel::Kernel;
 using kernel::testing::Case;
 using testing::expect_interpreters_bits;
 using testing::ir_of;
+using testing::numbered_case;
 
 // %x [{rows}, h, w] of `type`, %i s32[{rows}] with rows and %n s32[w] with columns, 48 rows a
 // workgroup; the body sees %r, %j, %k below `extents`, and stores to %y.
@@ -170,11 +171,7 @@ TEST(RowPatterns, ElementsApartUnderAMask) {
 }}
 )",
             type, count, place);
-        const Kernel kernel = kernel::parse(text, "k").value();
-        Case c = {kernel, kernel::testing::zero_buffers(kernel)};
-        for (int64_t k = 0; k < c.buffers[0].element_count(); ++k)
-          c.buffers[0].set_double(k, static_cast<double>(k % 101));
-        cases.push_back(c);
+        cases.push_back(numbered_case(text, 101));
       }
     }
   }
@@ -198,11 +195,7 @@ TEST(RowPatterns, SquaresAtTheEdges) {
 }}
 )",
           rows, columns, type);
-      const Kernel kernel = kernel::parse(text, "k").value();
-      Case c = {kernel, kernel::testing::zero_buffers(kernel)};
-      for (int64_t k = 0; k < c.buffers[0].element_count(); ++k)
-        c.buffers[0].set_double(k, static_cast<double>(k % 61));
-      cases.push_back(c);
+      cases.push_back(numbered_case(text, 61));
     }
   }
   expect_interpreters_bits(cases);

@@ -11,6 +11,7 @@ using kernel::Kernel;
 using kernel::testing::Case;
 using testing::expect_interpreters_bits;
 using testing::ir_of;
+using testing::numbered_case;
 
 // Rows of a few elements, 48 a workgroup, of which the last may have fewer: accesses along rows, by
 // the row, by the place in a row, backwards, of a transposed array, of every other row, where a
@@ -135,11 +136,7 @@ TEST(ShortRows, MatricesOfAFewElements) {
 }}
 )",
           count, rows, columns);
-      const Kernel kernel = kernel::parse(text, "k").value();
-      Case c = {kernel, kernel::testing::zero_buffers(kernel)};
-      for (int64_t k = 0; k < c.buffers[0].element_count(); ++k)
-        c.buffers[0].set_double(k, static_cast<double>(k));
-      cases.push_back(c);
+      cases.push_back(numbered_case(text, 1 << 20));
     }
   }
   expect_interpreters_bits(cases);
@@ -176,11 +173,7 @@ TEST(ShortRows, ReductionsOfShortRows) {
 )",
             sizes, rows, within ? ", 3" : "", within ? ", %j: 3" : "", count, form,
             within ? ", %j" : "");
-        const Kernel kernel = kernel::parse(text, "k").value();
-        Case c = {kernel, kernel::testing::zero_buffers(kernel)};
-        for (int64_t k = 0; k < c.buffers[0].element_count(); ++k)
-          c.buffers[0].set_double(k, static_cast<double>(k % 31));
-        cases.push_back(c);
+        cases.push_back(numbered_case(text, 31));
       }
     }
   }

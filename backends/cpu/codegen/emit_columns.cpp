@@ -291,13 +291,10 @@ void CpuKernelEmitter::load_rows(const Node& n, const SquareRow& row,
                                                       static_cast<unsigned>(row.size));
       const llvm::Align align(storage_bytes(node.type));
       Value* const from = address(node.memories[0], node.operands, 0).pointer;
-      if (row.count == row.size) {
-        rows[each].push_back(b_.CreateAlignedLoad(vector, from, align));
-      } else {
-        Value* const mask = mask_of(b_, number(row.count), row.size);
-        rows[each].push_back(
-            b_.CreateMaskedLoad(vector, from, align, mask, llvm::Constant::getNullValue(vector)));
-      }
+      rows[each].push_back(
+          row.count == row.size
+              ? static_cast<Value*>(b_.CreateAlignedLoad(vector, from, align))
+              : masked_load(vector, from, align, mask_of(b_, number(row.count), row.size)));
     }
     if (kernel::is_scalar_op(node.op) && known) {
       operation(node);

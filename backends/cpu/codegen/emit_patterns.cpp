@@ -105,8 +105,8 @@ bool CpuKernelEmitter::known_by_pattern(const Node& n) {
   return true;
 }
 
-// An index at the first row of the pattern, and the first place of it; find_row_pattern() has found
-// that it consists of sums, differences, products and what is known.
+// An index at the first row of the pattern, and the first place of it; find_row_patterns() has
+// found that it consists of sums, differences, products and what is known.
 CpuKernelEmitter::Value* CpuKernelEmitter::index_at_pattern(ValueId value) {
   if (!varies(value)) return wide_of(form(value));
   if (const auto known = pattern_->known.find(value); known != pattern_->known.end())

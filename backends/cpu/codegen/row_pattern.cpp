@@ -233,8 +233,8 @@ class PatternReader {
   ValueId last_ = kernel::kNone;  ///< The index of the last dimension.
 };
 
-// How many operations an access of a row takes, if vectors are along its last dimension, whose
-// elements are `apart`: under masks, together with what lies between them (emit_runs.cpp), or by
+// How many operations an access of a row takes, if vectors are along its last dimension: adjacent
+// elements under masks, some apart together with what lies between them (emit_runs.cpp), others by
 // gathers.
 int64_t operations_of_row(const RowPlaces& places, const RowPattern& pattern, int64_t full) {
   const int64_t last = pattern.sizes.back();

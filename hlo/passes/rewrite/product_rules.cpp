@@ -139,6 +139,12 @@ Value swap_factors(Builder& b, const Match& m) {
 
 // --- A vector times a matrix
 
+// Products commute, and no algorithm names types of the left and the right operand.
+bool may_swap(const Instruction& dot) {
+  return !has_algorithm(dot) && !is_complex(dot.operand_type(0).element_type()) &&
+         !is_complex(dot.operand_type(1).element_type());
+}
+
 constexpr Condition kRowsOfMatrix{
     "x has one free element, y has several, and y's last dimension is contracted; neither is "
     "complex",
@@ -149,8 +155,7 @@ constexpr Condition kRowsOfMatrix{
       const Type& y = dot.operand_type(1);
       return elements_of(x, free_dims(x, dims.lhs_batching, dims.lhs_contracting)) == 1 &&
              elements_of(y, free_dims(y, dims.rhs_batching, dims.rhs_contracting)) > 1 &&
-             contains(dims.rhs_contracting, y.rank() - 1) && !has_algorithm(dot) &&
-             !is_complex(x.element_type()) && !is_complex(y.element_type());
+             contains(dims.rhs_contracting, y.rank() - 1) && may_swap(dot);
     }};
 
 Value matrix_first(Builder& b, const Match& m) {
@@ -168,7 +173,7 @@ constexpr Condition kColumnsOfMatrix{
       const I64s free = free_dims(x, dims.lhs_batching, dims.lhs_contracting);
       return elements_of(y, free_dims(y, dims.rhs_batching, dims.rhs_contracting)) == 1 &&
              elements_of(x, free) > 1 && free.back() == x.rank() - 1 && x.dims().back() > 1 &&
-             !has_algorithm(dot) && !is_complex(x.element_type()) && !is_complex(y.element_type());
+             may_swap(dot);
     }};
 
 // --- Products without free dimensions
