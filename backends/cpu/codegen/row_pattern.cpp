@@ -236,7 +236,8 @@ class PatternReader {
 // How many operations an access of a row takes, if vectors are along its last dimension: adjacent
 // elements under masks, some apart together with what lies between them (emit_runs.cpp), others by
 // gathers.
-int64_t operations_of_row(const RowPlaces& places, const RowPattern& pattern, int64_t full) {
+int64_t operations_of_row(const RowPlaces& places, const RowPattern& pattern) {
+  const int64_t full = pattern.width;
   const int64_t last = pattern.sizes.back();
   const int64_t vectors = (last + full - 1) / full;
   std::set<int64_t> steps;
@@ -275,8 +276,8 @@ std::optional<int64_t> operations_of(const RowPattern& pattern, const Node& acce
 // How many times as many operations vectors along one dimension take; nothing if an access takes
 // too many in the pattern. An access is one operation; what is computed, and a gather, takes as
 // long as there are lanes, of vectors that are no wider than a row.
-std::optional<double> gain_of(const RowPattern& pattern, const PatternReader& reader,
-                              int64_t full) {
+std::optional<double> gain_of(const RowPattern& pattern, const PatternReader& reader) {
+  const int64_t full = pattern.width;
   const int64_t last = pattern.sizes.back();
   const int64_t rows = pattern.elements() / last;
   const bool is_along = last >= full / 2;
@@ -295,7 +296,7 @@ std::optional<double> gain_of(const RowPattern& pattern, const PatternReader& re
     const std::optional<int64_t> each = operations_of(pattern, *access, places);
     if (!each) return {};
     operations += static_cast<double>(*each);
-    by_rows += static_cast<double>(pattern.rows * operations_of_row(places, pattern, full));
+    by_rows += static_cast<double>(pattern.rows * operations_of_row(places, pattern));
   }
   return by_rows / std::max(operations, 1.0);
 }
@@ -311,8 +312,8 @@ std::optional<Candidate> candidate(const Kernel& kernel, const Node& lanes, int6
   const std::vector<ValueId>& arguments = kernel.block(lanes.blocks[0]).arguments;
   const Varying varying(kernel, lanes, pattern.lanes_of(arguments));
   const int64_t most = vector_bytes / (varying.widest() == 0 ? 4 : varying.widest());
-  const int64_t full = std::min(most, kMostLanesOfSeveral);
-  pattern.width = pattern.by_row ? std::min(full, ceiling_of(pattern.count)) : full;
+  // Also of a short row: an access of elements apart needs fewer vectors then.
+  pattern.width = std::min(most, kMostLanesOfSeveral);
   if (!pattern.by_row) pattern.rows = pattern.width / std::gcd(pattern.width, pattern.count);
   // Rows of whole vectors, along memory, need no pattern.
   if (!pattern.by_row && ((pattern.rows == 1 && pattern.sizes.size() == 1) ||
@@ -321,7 +322,7 @@ std::optional<Candidate> candidate(const Kernel& kernel, const Node& lanes, int6
   }
   PatternReader reader(kernel, varying, pattern);
   if (!reader.run(lanes) || pattern.vectors() * reader.nodes() > kMostNodesByPatterns) return {};
-  const std::optional<double> gain = gain_of(pattern, reader, full);
+  const std::optional<double> gain = gain_of(pattern, reader);
   if (!gain) return {};
   return Candidate{std::move(pattern), *gain};
 }
