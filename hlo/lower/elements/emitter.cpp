@@ -117,7 +117,7 @@ void ElementEmitter::normalise(const Dims& dims, Values& index) const {
 
 void ElementEmitter::provide(const Instruction& op, Values index, Elements elements) {
   normalise(op.result_type().dims(), index);
-  known_[{&op, 0}].push_back({std::move(index), b.current_block(), std::move(elements)});
+  known_[{&op, 0}][std::move(index)].push_back({b.current_block(), std::move(elements)});
   const Category category = op.info().category;
   const bool combines = category == Category::kReduction || category == Category::kContraction;
   if (combines) provided_.insert(&op);
@@ -183,8 +183,11 @@ Elements ElementEmitter::elements(const Instruction& op, const Values& index) {
 
 Elements ElementEmitter::remembered(Key what, const Values& index,
                                     const std::function<Elements()>& make) {
-  for (const KnownElements& k : known_[what]) {
-    if (k.index == index && b.is_open(k.block)) return k.elements;
+  const KnownAt& known = known_[what];
+  if (const auto at = known.find(index); at != known.end()) {
+    for (const KnownElements& k : at->second) {
+      if (b.is_open(k.block)) return k.elements;
+    }
   }
   const kernel::BlockId block = b.current_block();
   strayed_ |= provided_.contains(what.first);
@@ -193,9 +196,9 @@ Elements ElementEmitter::remembered(Key what, const Values& index,
   ++depth_;
   Elements made = make();
   --depth_;
-  std::vector<KnownElements>& entries = known_[what];
+  std::vector<KnownElements>& entries = known_[what][index];
   std::erase_if(entries, [&](const KnownElements& k) { return !b.is_open(k.block); });
-  entries.push_back({index, block, made});
+  entries.push_back({block, made});
   return made;
 }
 

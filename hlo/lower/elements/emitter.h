@@ -11,6 +11,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -105,10 +106,11 @@ class ElementEmitter {
  private:
   using Key = ValueKey;
   struct KnownElements {
-    Values index;
     kernel::BlockId block = 0;
     Elements elements;
   };
+  /// A window's op is emitted at thousands of indices.
+  using KnownAt = std::map<Values, std::vector<KnownElements>>;
   struct StoredRow {
     kernel::MemoryId memory = kernel::kNone;
     Values row;
@@ -125,7 +127,7 @@ class ElementEmitter {
   std::unordered_map<Key, Value, ValueKeyHash> aliases_;
   std::unordered_map<Key, Element, ValueKeyHash> scalars_;
   // By op; if its results have different shapes, also by result.
-  std::unordered_map<Key, std::vector<KnownElements>, ValueKeyHash> known_;
+  std::unordered_map<Key, KnownAt, ValueKeyHash> known_;
   std::unordered_set<const Instruction*> provided_;
   bool strayed_ = false;
   int depth_ = 0;
