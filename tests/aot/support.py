@@ -74,6 +74,16 @@ def report_of(said):
     return json.loads(re.sub("^warning: .*\n", "", said, flags=re.MULTILINE))
 
 
+def symbols_of(path):
+    """Names that an object needs, and names that it defines for others. nm would look for plug-ins first."""
+    needed, defined = set(), set()
+    for line in check_run("readelf", "-sW", path).splitlines():
+        row = line.split()
+        if len(row) == 8 and row[4] in ("GLOBAL", "WEAK"):
+            (needed if row[6] == "UND" else defined).add(row[7])
+    return needed, defined
+
+
 def compile_c(out, source, *options, name="model", library=None, compiler=None):
     program = out / f"{pathlib.Path(source).stem}_program"
     check_run(*(compiler or CC), "-std=c11", "-O1", *STRICT, f"-I{out}", *options, source, library or out / f"lib{name}.a", "-lm", "-o", program)
@@ -128,12 +138,18 @@ def npy_data(path):
     return data[10 + length:]
 
 
+RUNS = {}  # Results of `tenon run`, by program, device and arguments: several tests compile one program in different ways.
+
+
 def results_of_run(folder, program, arguments, results, device="cpu"):
     """The bytes of the results of `tenon run`; on the CPU on one core, as code ahead of time is for one thread."""
-    out = folder / "run"
-    check_run(TENON, "run", program, f"--device={device}", "--strict", "--out", out, *[f"--arg={i}=@{path}" for i, path in enumerate(arguments)],
-              cores={min(os.sched_getaffinity(0))} if device == "cpu" else None)
-    return [npy_data(out / f"out_{i}.npy") for i in range(results)]
+    key = (pathlib.Path(program).read_bytes(), device, tuple(path.read_bytes() for path in arguments))
+    if key not in RUNS:
+        out = folder / "run"
+        check_run(TENON, "run", program, f"--device={device}", "--strict", "--out", out, *[f"--arg={i}=@{path}" for i, path in enumerate(arguments)],
+                  cores={min(os.sched_getaffinity(0))} if device == "cpu" else None)
+        RUNS[key] = [npy_data(out / f"out_{i}.npy") for i in range(results)]
+    return RUNS[key]
 
 
 def differs(kind, found, expected, tolerance):

@@ -4,12 +4,14 @@
     guide_test.py BUILD
 
 A command is a line "    $ …"; its output must contain the lines below it, up to the next command, in that order. It must
-succeed, unless these lines state that a test is wrong. Prints a line "PASS command" or "FAIL command: why".
+succeed, unless these lines state that a test is wrong. What the device compiles goes through tests/sdk/cached_cc where
+TENON_CC_CACHE is set; the device itself, always through `cc`. Prints a line "PASS command" or "FAIL command: why".
 """
 
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -71,6 +73,28 @@ def fault(status, output, shown):
     return ""
 
 
+# Goes before the others in PATH.
+COMPILER = """#!/bin/sh
+PATH={path}
+for argument; do
+  case $argument in device.c|step_?.c) exec cc "$@" ;; esac
+done
+exec {cached} "$@"
+"""
+
+
+def place_of_compiler(folder):
+    """The settings by which the device finds a C compiler that keeps what it made."""
+    if "TENON_CC_CACHE" not in os.environ:
+        return {"PATH": os.environ["PATH"]}
+    place = pathlib.Path(folder, "bin")
+    place.mkdir()
+    compiler = place / "cc"
+    compiler.write_text(COMPILER.format(path=shlex.quote(os.environ["PATH"]), cached=shlex.quote(str(ROOT / "tests/sdk/cached_cc"))))
+    compiler.chmod(0o755)
+    return {"PATH": f"{place}:{os.environ['PATH']}", "TENON_CC_CACHE": os.environ["TENON_CC_CACHE"]}
+
+
 def main():
     build = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build").resolve()
     commands = commands_of(PAGE)
@@ -82,7 +106,8 @@ def main():
         pathlib.Path(folder, "pkgconfig/tenon-plugin.pc").write_text(PLUGIN_PC.format(ROOT))
         empty = pathlib.Path(folder, "empty")
         empty.mkdir()
-        shell = Shell(empty, {"PATH": f"{build}:{os.environ['PATH']}", "HOME": folder, "LANG": "C.UTF-8",
+        found = place_of_compiler(folder)
+        shell = Shell(empty, {**found, "PATH": f"{build}:{found['PATH']}", "HOME": folder, "LANG": "C.UTF-8",
                               "PKG_CONFIG_PATH": f"{folder}/pkgconfig", "GUIDE": str(ROOT / "docs/examples/guide")})
         for command, shown in commands:
             why = fault(*shell.run(command), shown)

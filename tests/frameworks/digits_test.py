@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-from on_devices import ROOT
+from on_devices import ROOT, kept_code
 
 TRAINED = {"jax": "JAX", "torch": "PyTorch", "tensorflow": "TensorFlow"}
 COMPARE = """
@@ -33,6 +33,7 @@ def sample(framework: str, device: str, *words: str) -> tuple[int, str]:
     settings = dict(os.environ, TENON_DEVICE=device, TF_CPP_MIN_LOG_LEVEL="3")
     for name in ("TENON_LAYERS", "TENON_FAULTS", "TENON_PJRT_LIBRARY", "PYTHONPATH", "JAX_PLATFORMS"):
         settings.pop(name, None)
+    settings |= kept_code(device)
     done = subprocess.run([python_of(framework), ROOT / f"samples/frameworks/with_{framework}.py", "--device", device, *words], env=settings,
                           text=True, capture_output=True, timeout=1200)
     return done.returncode, done.stdout if done.returncode == 0 else done.stdout + done.stderr[-2000:]

@@ -13,6 +13,8 @@ import subprocess
 import sys
 import tempfile
 
+from on_devices import kept_code
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "samples/jax"
 ABSENT = 77  # make-venv: there is no Python, or no index to install from.
@@ -27,6 +29,7 @@ def attempt(python: pathlib.Path, name: str, device: str, steps: int, folder: pa
     settings = {**os.environ, "TENON_DEVICE": device, "MPLCONFIGDIR": str(folder)}
     for variable in ("JAX_PLATFORMS", "TENON_LAYERS", "TENON_PJRT_LIBRARY"):
         settings.pop(variable, None)
+    settings |= kept_code(device)
     done = subprocess.run([python, SAMPLES / f"{name}.py", "--steps", str(steps), "--picture", picture, "--check"],
                           env=settings, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=1800)
     compared = re.search(r"^agrees with JAX's CPU: (\d+) numbers", done.stdout, re.MULTILINE)

@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 
-from on_devices import ROOT, has_environment, pytest
+from on_devices import ROOT, has_environment, kept_code, pytest
 
 PACKAGE = ROOT / "frameworks/onnxruntime"
 STEP = 12  # Of the node tests, without --full.
@@ -33,6 +33,7 @@ def test_size(build: pathlib.Path) -> None:
 
 def test_nodes(device: str, step: int) -> None:
     settings = {name: value for name, value in os.environ.items() if name not in ("TENON_LAYERS", "TENON_PJRT_LIBRARY", "TENON_ORT_LIBRARY")}
+    settings |= kept_code(device)
     done = subprocess.run([PACKAGE / ".venv/bin/python", PACKAGE / "tests/node_cases.py", device, str(step)], text=True, errors="replace",
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=settings, timeout=3600)
     found = re.findall(r"^(case|pass|as_onnx|fail|skip) (\w+)(?:: (.*))?$", done.stdout, re.MULTILINE)

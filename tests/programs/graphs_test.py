@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares random programs with the evaluator: 50 each on interp and the CPU, 20,000 with --full; 50 on the simulated GPU
+"""Compares random programs with the evaluator: 50 each on interp and the CPU, 20,000 with --full; 24 on the simulated GPU
 with checked accesses, 2,000 with --full, and some there in the form that ptxas would get; some on the template."""
 
 import os
@@ -18,8 +18,8 @@ def main() -> int:
     for settings, *options in ([{}, f"--count={20000 if full else 50}"],
                                [{}, "--device=template", f"--count={1000 if full else 12}"],
                                [{}, "--device=cpu", f"--count={20000 if full else 50}"],
-                               [checked, "--device=gpu-sim", f"--count={2000 if full else 50}"],
-                               [optimized, "--device=gpu-sim", "--seed=100001", f"--count={2000 if full else 16}"]):
+                               [checked, "--device=gpu-sim", f"--count={2000 if full else 24}"],
+                               [optimized, "--device=gpu-sim", "--seed=100001", f"--count={2000 if full else 10}"]):
         done = subprocess.run([str(build / "conformance/graphs_test"), *options], cwd=ROOT,
                               env={**os.environ, **settings}, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

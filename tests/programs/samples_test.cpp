@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "backends/cpu/cpu.h"
@@ -183,19 +184,34 @@ TEST_P(SampleResults, OnInterpsDevice) {
   run_sample(folder_, manifest_, "program.mlir", on_device(backend::make_interpreter_backend()));
 }
 
+// Whether a sample gets the form `number` of `count`: one, which its name picks, or with TENON_FULL
+// all of them.
+bool has_form(const std::string& sample, size_t number, size_t count) {
+  size_t sum = number;
+  for (const char each : sample) sum += static_cast<unsigned char>(each);
+  return sum % count == 0 || std::getenv("TENON_FULL") != nullptr;
+}
+
+// On each device by itself, or within the layer that checks the rules.
 TEST_P(SampleResults, OnDevices) {
   const std::shared_ptr<backend::Backend> devices[] = {backend::make_cpu_backend(1),
                                                        backend::make_gpu_sim_backend({1, true}),
                                                        backend::make_template_backend()};
-  for (const auto& device : devices) {
-    SCOPED_TRACE(device->name());
-    run_sample(folder_, manifest_, "program.mlir", on_device(device));
-    run_sample(folder_, manifest_, "program.mlir", on_device(backend::make_validate_layer(device)));
+  for (size_t d = 0; d < std::size(devices); ++d) {
+    SCOPED_TRACE(devices[d]->name());
+    if (has_form(GetParam(), d, 2)) {
+      run_sample(folder_, manifest_, "program.mlir", on_device(devices[d]));
+    }
+    if (has_form(GetParam(), d + 1, 2)) {
+      run_sample(folder_, manifest_, "program.mlir",
+                 on_device(backend::make_validate_layer(devices[d])));
+    }
   }
 }
 
 TEST_P(SampleResults, OnInterpInAnyOrder) {
   for (uint64_t seed = 1; seed <= 3; ++seed) {
+    if (!has_form(GetParam(), seed, 3)) continue;
     SCOPED_TRACE(seed);
     InterpretedRunOptions options;
     options.interpreter.order = kernel::Order::kShuffled;

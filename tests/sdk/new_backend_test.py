@@ -5,9 +5,9 @@ empty folders, and each is built with the installed files alone and tested.
     new_backend_test.py BUILD [--full]
 
 The project in C runs all of its tests, that in C++ those which do not repeat what the other proves; JAX's tests and the data
-files are shared out between the two: every 8th of JAX's tests and, with TENON_STABLEHLO_DATA, every 16th file run on each
+files are shared out between the two: every 10th of JAX's tests and, with TENON_STABLEHLO_DATA, every 20th file run on each
 plug-in, the files strict; with --full all of them. Where many kernels are compiled, cached_cc takes what the C compiler made of a
-source before; the first steps, the samples and the project as it is installed have `cc`. Prints a line "PASS name" or "FAIL name: why" a test; figures are seconds, for people.
+source before; the first four steps, the samples and the project as it is installed have `cc`. Prints a line "PASS name" or "FAIL name: why" a test; figures are seconds, for people.
 """
 
 import concurrent.futures
@@ -111,8 +111,10 @@ def test_its_own_tests(project):
 
 
 def test_its_first_tests(project):
-    output = project.succeeds("meson", "test", "-C", "build", "--print-errorlogs", *FIRST_STEPS)
-    expect(own_tests_passed(output) == len(FIRST_STEPS), output[-2000:])
+    *steps, types = FIRST_STEPS
+    for words, variables in ((steps, {}), ([types], project.kept_code())):
+        output = project.succeeds("meson", "test", "-C", "build", "--print-errorlogs", *words, **variables)
+        expect(own_tests_passed(output) == len(words), output[-2000:])
     return f"{len(FIRST_STEPS)} steps"
 
 
@@ -222,7 +224,7 @@ def test_data_files(project, build, full):
     variables = {**os.environ, "TENON_TEST_PLUGIN": str(project.plugin),
                  f"TENON_{project.name.upper()}_CC": str(ROOT / "tests/sdk/cc_without_double")}
     if not full:  # Each flavour has files of its own.
-        variables.update(GTEST_TOTAL_SHARDS="16", GTEST_SHARD_INDEX="3" if project.language == "c" else "11")
+        variables.update(GTEST_TOTAL_SHARDS="20", GTEST_SHARD_INDEX="3" if project.language == "c" else "11")
     output = succeeds(build / "tests/data_test", "--gtest_filter=GivenPlugin*", "--gtest_brief=1", folder=ROOT,
                       variables=variables, limit=3600)
     passed = re.search(r"PASSED  \] (\d+) test", output)
@@ -299,11 +301,11 @@ def test_onnxruntime_is_installed(project):
 
 
 def test_jax(project, build, full):
-    """JAX's functions on the device: every 8th test of frameworks/jax/tests, others on each flavour."""
+    """JAX's functions on the device: every 10th test of frameworks/jax/tests, others on each flavour."""
     jax = ROOT / "frameworks/jax"
     variables = {**os.environ, **project.kept_code(), "JAX_PLATFORMS": "tenon,cpu", "TENON_DEVICE": str(project.plugin),
                  "TENON_PJRT_LIBRARY": str(build / "frameworks/pjrt/libtenon_pjrt.so")}
-    part = "1/1" if full else "2/8" if project.language == "c" else "6/8"
+    part = "1/1" if full else "2/10" if project.language == "c" else "6/10"
     output = succeeds(jax / ".venv/bin/python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout=300",
                       "--part", part, jax / "tests", folder=ROOT, variables=variables, limit=1800)
     passed = re.search(r"(\d+) passed", output)

@@ -1,21 +1,19 @@
 """TensorFlow's device "/device:TENON:0". Each test is a process: a device must be there before TensorFlow runs anything."""
 
 import json
-import os
 import pathlib
 import subprocess
-import sys
 
 import numpy as np
+import processes
 import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-def run(program: str, *, before: str = "tenon_tf.device.register(strict=True)", **variables: str) -> subprocess.CompletedProcess:
+def run(program: str, *, before: str = "tenon_tf.device.register(strict=True)", process=processes.run) -> subprocess.CompletedProcess:
     head = f"import json, sys\nsys.path.insert(0, {str(HERE)!r})\nimport tenon_tf\n{before}\nimport numpy as np, tensorflow as tf\n"
-    environment = {name: value for name, value in os.environ.items() if name != "TF_XLA_FLAGS"} | variables
-    return subprocess.run([sys.executable, "-c", head + program], env=environment, text=True, capture_output=True, timeout=280)
+    return process(head + program)
 
 
 def outcome(program: str, **words: str):
@@ -36,7 +34,7 @@ for name in %r:
             tf.keras.utils.set_random_seed(0)
             model, x, y = networks.NETWORKS[name](batch=16)
             losses = []
-            model.compile("adam", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True), jit_compile=True)
+            model.compile("adam", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True), jit_compile=device == tenon_tf.device.NAME)
             model.fit(x, y, batch_size=16, epochs=5, shuffle=False, verbose=0,
                       callbacks=[tf.keras.callbacks.LambdaCallback(on_train_batch_end=lambda step, logs: losses.append(logs["loss"]))])
         after = tenon_tf.device.counts()
@@ -49,7 +47,7 @@ print(json.dumps(found))
 
 def test_keras_fit():
     names = ["cnn", "lstm", "transformer"]
-    for name, ((expected, *on_cpu), (losses, programs, executions)) in outcome(FIT % names).items():
+    for name, ((expected, *on_cpu), (losses, programs, executions)) in outcome(FIT % names, process=processes.run_alone).items():
         assert len(losses) == 5 and losses[-1] != losses[0], name
         np.testing.assert_allclose(losses, expected, rtol=1e-5, err_msg=name)
         assert on_cpu == [0, 0] and programs >= 1 and executions >= 5, name

@@ -4,11 +4,10 @@ import collections
 import copy
 import gc
 import math
-import subprocess
-import sys
 import weakref
 
 import numpy as np
+import processes
 import pytest
 import tensorflow as tf
 
@@ -22,7 +21,8 @@ def test_names_of_the_package():
     """In any order of use: no module of the package hides a function."""
     for name in ("prepare", "export", "load", "function"):
         program = f"import tenon_tf; tenon_tf.{name}; assert all(callable(getattr(tenon_tf, each)) for each in ('function', 'prepare', 'load', 'export'))"
-        subprocess.run([sys.executable, "-c", program], check=True)
+        done = processes.run(program)
+        assert done.returncode == 0, done.stderr
     assert set(tenon_tf.__all__) >= {"function", "prepare", "load", "export", "device", "counters", "Unsupported"}
 
 

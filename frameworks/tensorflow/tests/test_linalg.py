@@ -2,11 +2,9 @@
 expands. Factors are determined up to signs: what is made of them is compared with TensorFlow's CPU."""
 
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
+import processes
 import pytest
 import tensorflow as tf
 
@@ -96,8 +94,7 @@ with tf.device("CPU:0"):
              (tf.matmul(q, r) - x, tf.matmul(x, tf.matmul(x, vectors), transpose_a=True) - vectors * values)]
 print(json.dumps([q.device, tenon_tf.device.counts().executions, wrong]))
 """
-    environment = {name: value for name, value in os.environ.items() if name != "TF_XLA_FLAGS"}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, text=True, capture_output=True, timeout=280)
+    done = processes.run(program)
     assert done.returncode == 0, done.stderr[-3000:]
     device, executions, wrong = json.loads(done.stdout.splitlines()[-1])
     assert device.endswith("TENON:0") and executions >= 2 and max(wrong) < 2e-5, (device, executions, wrong)

@@ -1,6 +1,7 @@
 """What the tests share: they run on the device that TENON_DEVICE names (default: cpu), from fresh counters."""
 
 import os
+import zlib
 
 import pytest
 import torch
@@ -12,6 +13,21 @@ torch.set_num_threads(1)
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "left_to_the_cpu: ops of the device may run on the CPU")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Where several lists of parameters are multiplied, each value of each is taken with some values of the others; all with TENON_FULL."""
+    if "TENON_FULL" in os.environ:
+        return
+    seen, left = set(), []
+    for item in sorted(items, key=lambda each: zlib.crc32(each.name.encode())):
+        if sum(1 for _ in item.iter_markers("parametrize")) > 1:
+            values = {(item.path, item.originalname, name, repr(value)) for name, value in item.callspec.params.items()}
+            if values <= seen:
+                left.append(item)
+            seen |= values
+    config.hook.pytest_deselected(items=left)
+    items[:] = [item for item in items if item not in left]
 
 
 @pytest.fixture

@@ -473,7 +473,6 @@ def test_samplers(mode, padding, corners, compiled):
         torch._dynamo.reset()
         x, grid = torch.randn(2, 3, *size), torch.randn(2, *places, len(size)) * 1.3
         function = lambda x, grid: F.grid_sample(x, grid, mode=mode, padding_mode=padding, align_corners=corners)  # noqa: E731
-        torch.testing.assert_close(compiled(function)(x, grid), function(x, grid), atol=1e-5, rtol=1e-5)
         x.requires_grad_()
         grid.requires_grad_(mode != "nearest")
         expected, found = function(x, grid), compiled(function)(x, grid)

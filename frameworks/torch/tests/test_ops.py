@@ -11,7 +11,7 @@ import tenon_torch
 
 opinfo.quiet()
 # Every N-th op; TENON_OPINFO=1 takes all.
-EVERY = int(os.environ.get("TENON_OPINFO", "8"))
+EVERY = int(os.environ.get("TENON_OPINFO", "12"))
 TYPES = {"float32": 1, "bfloat16": 2, "int64": 3, "bool": 5, "complex64": 6}  # And the place at which each begins.
 
 
@@ -36,7 +36,7 @@ def test_op(op, dtype):
     assert found.samples > 0
 
 
-@pytest.mark.parametrize("op, dtype", chosen(1 if EVERY == 1 else 6 * EVERY))
+@pytest.mark.parametrize("op, dtype", chosen(1 if EVERY == 1 else 4 * EVERY))
 def test_op_on_the_device(op, dtype):
     """In eager mode, also in place, into given tensors, and from tensors with gaps; what has no lowering runs on the CPU."""
     found = opinfo_device.outcome(op, dtype, 2)

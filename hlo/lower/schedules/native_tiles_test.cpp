@@ -1,7 +1,6 @@
 // Tiles of a target that has `contract`, with sums in wide registers: convolutions whose loads
 // follow memory.
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 
 #include "hlo/lower/schedules/schedules_test_util.h"
@@ -33,8 +32,7 @@ std::vector<kernel::Kernel> expect_native(const hlo::Module& module,
   const std::vector<Literal> arguments = arguments_of(module);
   const auto expected = hlo::Evaluator(module).run(*module.entry(), arguments);
   EXPECT_TRUE(expected) << expected.error().to_string();
-  const int runs = std::getenv("TENON_FULL") != nullptr ? 9 : 2 * kRunsOfChoices;
-  for (int seed = 0; expected && seed < runs; ++seed) {
+  for (const int seed : expected ? picked_runs(module, 1, 1) : std::vector<int>{}) {
     SCOPED_TRACE(seed);
     hlo::InterpretedRunOptions run = options_of_run({{"tiled-convolution", 1}}, seed);
     run.lower.limits = native_limits();

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -106,21 +107,53 @@ constexpr int kRunsOfChoices = 3;
 
 inline int runs_of_schedules() { return std::getenv("TENON_FULL") != nullptr ? 33 : 12; }
 
+inline std::vector<int> first_runs(int count) {
+  std::vector<int> runs(static_cast<size_t>(count));
+  std::iota(runs.begin(), runs.end(), 0);
+  return runs;
+}
+
+/// Where a test has many modules: some of the runs, which the sizes of a module's arguments pick,
+/// so that each order, and each of six sets of random parameters, comes with some module; `random`
+/// of these sets, and `of_choices` orders. All nine runs with TENON_FULL.
+inline std::vector<int> picked_runs(const hlo::Module& module, int of_choices, int random) {
+  constexpr int kRandom = 6;
+  if (std::getenv("TENON_FULL") != nullptr) return first_runs(kRunsOfChoices + kRandom);
+  uint64_t sum = 0;
+  for (size_t i = 0; i < module.entry()->parameter_count(); ++i) {
+    for (const int64_t size : module.entry()->parameter(i).shape().dims()) {
+      sum = mix_bits(sum + static_cast<uint64_t>(size));
+    }
+  }
+  const int first = static_cast<int>(sum % kRandom);
+  std::vector<int> runs;
+  for (int k = 0; k < of_choices; ++k) runs.push_back((first + k) % kRunsOfChoices);
+  for (int k = 0; k < random; ++k) {
+    runs.push_back(kRunsOfChoices + (first + of_choices + k) % kRandom);
+  }
+  return runs;
+}
+
 /// Checks that `choices` give kernels with these names, and that they and random choices give the
 /// evaluator's results.
 inline void expect_schedule(const std::string& text, const Choices& choices,
-                            const std::vector<std::string>& kernels,
-                            int runs = runs_of_schedules()) {
+                            const std::vector<std::string>& kernels, const std::vector<int>& runs) {
   const auto plain = imported(text);
   const auto module = fused(text);
   EXPECT_EQ(names_of_kernels(*module, choices), kernels);
   const std::vector<Literal> arguments = arguments_of(*plain);
   const auto expected = hlo::Evaluator(*plain).run(*plain->entry(), arguments);
   ASSERT_TRUE(expected) << expected.error().to_string();
-  for (int seed = 0; seed < runs; ++seed) {
+  for (const int seed : runs) {
     SCOPED_TRACE(seed);
     expect_results(*module, arguments, *expected, options_of_run(choices, seed));
   }
+}
+
+inline void expect_schedule(const std::string& text, const Choices& choices,
+                            const std::vector<std::string>& kernels,
+                            int runs = runs_of_schedules()) {
+  expect_schedule(text, choices, kernels, first_runs(runs));
 }
 
 inline std::string dot(const std::string& lhs, const std::string& rhs, const std::string& result,
