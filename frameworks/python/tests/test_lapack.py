@@ -98,17 +98,26 @@ def test_results_of_other_shapes_are_refused():
         tenon.compile(program("tenon.svd", tensor((32, 32), "f32"), [tensor((2,), "i32"), tensor((1,), "i8"), tensor((1,), "f64")]), device="cpu")
 
 
-def test_a_library_that_is_not_there_is_named():
+def test_a_library_that_is_not_there_is_named(tmp_path):
+    """By the compilation; where code that was kept needs none, by the execution."""
     script = f"""
-import tenon
+import numpy as np, tenon
 try:
-    tenon.compile({program("Eigh", tensor((20, 20), "f32"), [tensor((20, 20), "f32"), tensor((20,), "f32")])!r}, device="cpu")
+    executable = tenon.compile({program("Eigh", tensor((20, 20), "f32"), [tensor((20, 20), "f32"), tensor((20,), "f32")])!r}, device="cpu")
+    print("compiled")
+    executable(np.eye(20, dtype=np.float32))
+    print("executed")
 except tenon.Error as error:
-    assert "TENON_LAPACK is /nowhere.so" in str(error), error
-else:
-    raise SystemExit("no error")
+    print(error)
 """
-    subprocess.run([sys.executable, "-c", script], check=True, env={**os.environ, "TENON_LAPACK": "/nowhere.so"})
+    found = []
+    for layers, library in (("", "/nowhere.so"), ("cache", None), ("cache", "/nowhere.so")):
+        environment = {**os.environ, "TENON_LAYERS": layers, "TENON_CACHE": str(tmp_path)} | ({"TENON_LAPACK": library} if library else {})
+        found.append(subprocess.run([sys.executable, "-c", script], check=True, env=environment, text=True, capture_output=True).stdout.splitlines())
+    without_code, with_library, with_code = found
+    assert len(without_code) == 1 and "TENON_LAPACK is /nowhere.so" in without_code[0], without_code
+    assert with_library == ["compiled", "executed"]
+    assert with_code[0] == "compiled" and "TENON_LAPACK is /nowhere.so" in with_code[1], with_code
 
 
 def test_without_a_library(tmp_path):
