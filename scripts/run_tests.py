@@ -344,7 +344,7 @@ def main() -> int:
     build = pathlib.Path(arguments.build).resolve()
     os.environ["TENON_BUILD"] = str(build)
     if arguments.full:
-        os.environ["TENON_FULL"] = "1"  # For tests in C++.
+        os.environ["TENON_FULL"] = "1"  # For tests in C++, and of PyTorch.
     keep_compiled_kernels(build / "cc_cache")
     compile_modules_when_imported()
     available = groups(build, arguments.full)

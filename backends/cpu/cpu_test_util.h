@@ -3,13 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "backends/cpu/codegen/emitter.h"
 #include "backends/cpu/jit.h"
 #include "backends/llvm/host.h"
+#include "core/base/process/full_test_util.h"
 #include "core/base/random.h"
 #include "core/kernel/legalize/legalize.h"
 #include "core/kernel/testing/case_test_util.h"
@@ -68,8 +68,8 @@ inline std::vector<size_t> cases_for(int64_t bytes, size_t count) {
   constexpr size_t kMany = 40;
   std::vector<int64_t> narrower = widths();
   narrower.pop_back();
-  const bool all = count < kMany || bytes == widths().back() || narrower.empty() ||
-                   std::getenv("TENON_FULL") != nullptr;
+  const bool all =
+      count < kMany || bytes == widths().back() || narrower.empty() || tests_take_all();
   std::vector<size_t> numbers;
   for (size_t k = 0; k < count; ++k) {
     if (all || narrower[mix_bits(k) % narrower.size()] == bytes) numbers.push_back(k);

@@ -1,10 +1,10 @@
 // Lanes over rows of a few elements, which are whole vectors, give the interpreter's bits.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <iterator>
 
 #include "backends/cpu/cpu_test_util.h"
+#include "core/base/process/full_test_util.h"
 #include "core/base/random.h"
 
 namespace tenon::cpu {
@@ -74,7 +74,7 @@ Case short_rows_case(int64_t count, int64_t rows, const std::string& type) {
 // each of these numbers; in all of them with TENON_FULL.
 TEST(ShortRows, RowsOfAFewElements) {
   const std::string types[] = {"f32", "f64", "s8", "s16"};
-  const bool full = std::getenv("TENON_FULL") != nullptr;
+  const bool full = tests_take_all();
   std::vector<Case> cases;
   size_t next = 0;
   for (const int64_t count : {2, 3, 5, 6, 7, 8, 12, 16, 31, 33}) {

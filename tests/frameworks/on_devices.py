@@ -10,6 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 ABSENT = 77  # make-venv: there is no Python, or no index to install from.
 HASHED = ("cpu", "gpu-sim")  # Devices whose compiler_id has the hash of the compiler's sources.
 MOST_KEPT = 500_000_000  # Bytes.
+FULL = "--full" in sys.argv
 
 
 def has_environment(package: pathlib.Path, build: pathlib.Path, seconds: float | None = None) -> int | None:
@@ -33,7 +34,7 @@ def kept_code(device: str) -> dict[str, str]:
     """Settings by which a device takes what its compiler made of the same kernels before, in this run or an earlier one (the layer
     `cache`). Everything is lowered, run and compared as without them; with --full everything is compiled, too."""
     folder = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "tenon-tests")
-    if "--full" in sys.argv or device not in HASHED or not folder.is_absolute():
+    if FULL or device not in HASHED or not folder.is_absolute():
         return {}
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -47,7 +48,7 @@ def pytest(package: pathlib.Path, device: str, label: str, *words: str, python: 
     settings = dict(os.environ, TENON_DEVICE=device, **variables)
     for name in ("TENON_LAYERS", "TENON_FAULTS", "TENON_PJRT_LIBRARY", "PYTHONPATH"):
         settings.pop(name, None)
-    settings |= kept_code(device)
+    settings |= {"TENON_FULL": "1"} if FULL else kept_code(device)
     done = subprocess.run([python or package / ".venv/bin/python", "-m", "pytest", "-q", "-rA", "--tb=short", "-p", "no:cacheprovider", "--timeout=300",
                            "--timeout-method=thread", *words, package / "tests"], env=settings, cwd=ROOT, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

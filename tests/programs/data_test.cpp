@@ -43,6 +43,7 @@
 #include "core/backend/layers/layers.h"
 #include "core/backend/registry/registry.h"
 #include "core/base/file.h"
+#include "core/base/process/full_test_util.h"
 #include "hlo/driver/interpreted.h"
 #include "hlo/driver/run.h"
 #include "hlo/evaluator/checks.h"
@@ -407,7 +408,7 @@ int main(int argc, char** argv) {
   const tenon::backend::GpuSimConfig unchecked = {33, false};
   const tenon::backend::GpuSimConfig optimized = {33, false, true};
   setenv("TENON_TEMPLATE_CC", TENON_CC_WITHOUT_DOUBLE, 1);
-  const bool full = std::getenv("TENON_FULL") != nullptr;
+  const bool full = tenon::tests_take_all();
   const auto plugin = [](const char* path) { return tenon::backend::load_plugin(path).value(); };
   // The device runs every N-th file: all ops are run on each device, and some of them by each path
   // to it.

@@ -15,6 +15,7 @@
 #include "core/backend/layers/forward.h"
 #include "core/backend/layers/layers.h"
 #include "core/base/file.h"
+#include "core/base/process/full_test_util.h"
 #include "core/kernel/text/text.h"
 #include "core/types/npy.h"
 #include "hlo/driver/interpreted.h"
@@ -189,7 +190,7 @@ TEST_P(SampleResults, OnInterpsDevice) {
 bool has_form(const std::string& sample, size_t number, size_t count) {
   size_t sum = number;
   for (const char each : sample) sum += static_cast<unsigned char>(each);
-  return sum % count == 0 || std::getenv("TENON_FULL") != nullptr;
+  return sum % count == 0 || tests_take_all();
 }
 
 // On each device by itself, or within the layer that checks the rules.
@@ -225,7 +226,7 @@ TEST_P(SampleResults, OnInterpInAnyOrder) {
 // is slow) without.
 TEST_P(SampleResults, OnInterpLegalised) {
   for (const char* form : {"fma", "least"}) {
-    if (form == std::string_view("least") && std::getenv("TENON_FULL") == nullptr) continue;
+    if (form == std::string_view("least") && !tests_take_all()) continue;
     InterpretedRunOptions options;
     options.features = kernel::TargetFeatures::parse(form).value();
     run_sample(folder_, manifest_, "program.mlir", on_interp(options));

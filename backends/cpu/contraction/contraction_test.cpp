@@ -7,12 +7,12 @@
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicInst.h>
 
-#include <cstdlib>
 #include <map>
 
 #include "backends/cpu/compiling.h"
 #include "backends/cpu/cpu_test_util.h"
 #include "backends/llvm/host.h"
+#include "core/base/process/full_test_util.h"
 #include "core/base/random.h"
 
 namespace tenon::cpu {
@@ -100,7 +100,7 @@ std::vector<int64_t> widths_for(const Types& types, const Sizes& s) {
   for (const int64_t bytes : {4, 16, 32}) {
     if (bytes < widest) narrower.push_back(bytes);
   }
-  if (std::getenv("TENON_FULL") == nullptr && !narrower.empty()) {
+  if (!tests_take_all() && !narrower.empty()) {
     const int picked = static_cast<int>(types.lhs) + 5 * static_cast<int>(types.rhs) +
                        7 * static_cast<int>(types.result) + (s.lhs_transposed ? 1 : 0) +
                        (s.rhs_transposed ? 2 : 0) + static_cast<int>(s.m + s.k);

@@ -1,11 +1,11 @@
 // A legalised kernel computes the same bits as the original.
 #include "core/kernel/legalize/legalize.h"
+#include "core/base/process/full_test_util.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 
 #include "core/base/random.h"
@@ -144,7 +144,7 @@ std::vector<TypedOp> typed_ops() {
 /// these is in four forms or more; all are in each form with TENON_FULL.
 TEST(Legalize, OtherForms) {
   const std::vector<TypedOp> ops = typed_ops();
-  const size_t step = std::getenv("TENON_FULL") != nullptr ? 1 : 3;
+  const size_t step = tests_take_all() ? 1 : 3;
   const std::vector<TargetFeatures> all = forms();
   for (size_t form = 0; form < all.size(); ++form) {
     for (size_t i = form % step; i < ops.size(); i += step) {

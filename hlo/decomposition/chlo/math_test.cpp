@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <numbers>
 #include <random>
 
+#include "core/base/process/full_test_util.h"
 #include "hlo/decomposition/chlo/math_test_util.h"
 #include "hlo/evaluator/scalars/math_reference.h"
 
@@ -26,7 +26,7 @@ struct Accuracy {
 };
 
 // Half as many arguments without TENON_FULL.
-int sampled(int count) { return std::getenv("TENON_FULL") != nullptr ? count : count / 2; }
+int sampled(int count) { return tests_take_all() ? count : count / 2; }
 
 double worst(const Accuracy& c, ElementType type) {
   const std::vector<double> x = sample(type, c.low, c.high, sampled(20000));

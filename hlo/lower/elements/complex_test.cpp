@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "core/base/process/full_test_util.h"
 #include "core/types/float_convert.h"
 #include "hlo/builder/builder.h"
 #include "hlo/driver/interpreted.h"
@@ -40,7 +41,7 @@ std::vector<Literal> edge_arguments(ElementType type, size_t operands) {
     for (const double im : edges(part))
       numbers.emplace_back(round_to(part, re), round_to(part, im));
   }
-  const size_t step = operands == 1 || std::getenv("TENON_FULL") != nullptr ? 1 : 5;
+  const size_t step = operands == 1 || tests_take_all() ? 1 : 5;
   std::vector<std::vector<std::complex<double>>> rows(operands);
   const size_t turns = operands == 1 ? 1 : numbers.size();
   for (size_t turn = 0; turn < turns; ++turn) {

@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <memory>
 #include <numeric>
 #include <string>
 #include <vector>
 
+#include "core/base/process/full_test_util.h"
 #include "core/base/random.h"
 #include "hlo/driver/compile.h"
 #include "hlo/driver/interpreted.h"
@@ -105,7 +105,7 @@ inline void expect_results(const hlo::Module& module, const std::vector<Literal>
 /// Runs of `options_of_run` that have its choices, one in each order; more have random parameters.
 constexpr int kRunsOfChoices = 3;
 
-inline int runs_of_schedules() { return std::getenv("TENON_FULL") != nullptr ? 33 : 12; }
+inline int runs_of_schedules() { return tests_take_all() ? 33 : 12; }
 
 inline std::vector<int> first_runs(int count) {
   std::vector<int> runs(static_cast<size_t>(count));
@@ -118,7 +118,7 @@ inline std::vector<int> first_runs(int count) {
 /// of these sets, and `of_choices` orders. All nine runs with TENON_FULL.
 inline std::vector<int> picked_runs(const hlo::Module& module, int of_choices, int random) {
   constexpr int kRandom = 6;
-  if (std::getenv("TENON_FULL") != nullptr) return first_runs(kRunsOfChoices + kRandom);
+  if (tests_take_all()) return first_runs(kRunsOfChoices + kRandom);
   uint64_t sum = 0;
   for (size_t i = 0; i < module.entry()->parameter_count(); ++i) {
     for (const int64_t size : module.entry()->parameter(i).shape().dims()) {
