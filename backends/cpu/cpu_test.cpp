@@ -154,6 +154,49 @@ TEST(Cpu, LoadsOfLanesApart) {
   expect_interpreters_bits(cases);
 }
 
+// Two elements beside each other at any place are gathered as one: the parts of complex numbers. So
+// they are of lanes that a condition leaves out, and not if an element lies between them.
+TEST(Cpu, PairsAtAnyPlaceAreGatheredTogether) {
+  std::vector<Case> cases;
+  for (const std::string_view type : {"f32", "s32", "bf16", "f64"}) {
+    for (const bool beside : {true, false}) {
+      for (const bool masked : {true, false}) {
+        const Kernel kernel =
+            kernel::parse(
+                fmt::format(
+                    R"(kernel @k(%p: in s32[77], %x: in {0}[50,3], %y: inout {0}[77]) index s32 grid() {{
+  lanes(%i: 77) {{
+    %place = load %p[%i] : s32
+    %wanted = lt %place, {1} : s32
+    if %wanted {{
+      %a = load %x[%place, 0] : {0}
+      %b = load %x[%place, {2}] : {0}
+      %c = sub %a, %b : {0}
+      store %c, %y[%i] : {0}
+    }}
+  }}
+}}
+)",
+                    type, masked ? 25 : 50, beside ? 1 : 2),
+                "k")
+                .value();
+        Case c = {kernel, kernel::testing::zero_buffers(kernel)};
+        for (int64_t k = 0; k < 77; ++k)
+          c.buffers[0].set_double(k, static_cast<double>(k * 13 % 50));
+        for (int64_t k = 0; k < 150; ++k)
+          c.buffers[1].set_double(k, static_cast<double>(k * k % 99));
+        if (type == "f32") {
+          const std::string ir = ir_of(kernel);
+          EXPECT_EQ(ir.find("x i64> @llvm.masked.gather") != std::string::npos, beside) << ir;
+          EXPECT_EQ(ir.find("x float> @llvm.masked.gather") == std::string::npos, beside) << ir;
+        }
+        cases.push_back(std::move(c));
+      }
+    }
+  }
+  expect_interpreters_bits(cases);
+}
+
 // Two lanes that lie four apart: a vector between them would end behind the second.
 TEST(Cpu, LoadsOfTwoLanesApartEndWithTheSecond) {
   std::vector<Case> cases;

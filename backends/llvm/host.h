@@ -58,9 +58,10 @@ Result<std::unique_ptr<llvm::TargetMachine>> make_object_machine(const TargetCpu
 /// Sets the module's triple and data layout to those of `machine`.
 void set_target(llvm::Module& module, const llvm::TargetMachine& machine);
 
-/// Runs the passes of a pipeline text as accepted by `opt`. Errors: an invalid pipeline text.
+/// Inlines calls, and runs the passes that `add_passes` adds for `machine` on each function.
 void optimize(llvm::Module& module, llvm::TargetMachine& machine,
-              void (*add_passes)(llvm::FunctionPassManager& passes));
+              void (*add_passes)(llvm::FunctionPassManager& passes,
+                                 const llvm::TargetMachine& machine));
 
 /// Adds the passes that write code of `type` to `out`; false if the machine has no such output. On
 /// x86, whose addresses are sums of two registers, without LLVM's loop strength reduction: it took

@@ -139,6 +139,15 @@ int64_t CpuKernelEmitter::apart(const Node& n) {
   return stride;
 }
 
+// Whether the lanes of a load of 32 bits are at places that an index in a vector gives.
+bool CpuKernelEmitter::lie_anywhere(const Node& n) {
+  const size_t rank = kernel_.memory(n.memories[0]).resolved_strides().size();
+  const auto is_vector = [&](ValueId index) { return form(index).vector != nullptr; };
+  return storage_bytes(n.type) == 4 &&
+         std::any_of(n.operands.begin(), n.operands.begin() + static_cast<ptrdiff_t>(rank),
+                     is_vector);
+}
+
 std::vector<NodeId> CpuKernelEmitter::run_of(const std::vector<NodeId>& nodes, size_t first,
                                              int64_t size) const {
   const Node& begin = kernel_.node(nodes[first]);
@@ -213,6 +222,13 @@ bool CpuKernelEmitter::joined(const std::vector<NodeId>& nodes, size_t first,
     return false;
   const int64_t stride = apart(n);
   const int64_t size = std::abs(stride);
+  if (n.op == OpCode::kLoad && lie_anywhere(n)) {
+    const std::vector<NodeId> pair = run_of(nodes, first, 2);
+    if (pair.empty()) return false;
+    gather_pair(pair);
+    done.insert(pair.begin(), pair.end());
+    return true;
+  }
   if (size < 2 || size > kMostApart || (stride < 0 && n.op == OpCode::kStore)) return false;
   const std::vector<NodeId> run = run_of(nodes, first, size);
   if (run.empty()) return false;
@@ -238,6 +254,30 @@ void CpuKernelEmitter::load_run(const std::vector<NodeId>& run, int64_t stride) 
   const std::vector<Value*> loaded = loads_between(kernel_.node(run[0]), run.size(), stride);
   for (size_t i = 0; i < run.size(); ++i)
     values_[kernel_.node(run[i]).results[0]] = {nullptr, loaded[i], 0};
+}
+
+// Both elements of a lane, 32 bits each, are gathered as one of 64.
+void CpuKernelEmitter::gather_pair(const std::vector<NodeId>& pair) {
+  const Node& n = kernel_.node(pair[0]);
+  const Address where = address(n.memories[0], n.operands, 0);
+  auto* const both = llvm::FixedVectorType::get(b_.getInt64Ty(), static_cast<unsigned>(width_));
+  Value* const gathered = b_.CreateMaskedGather(both, where.pointer, alignment_of(n.type),
+                                                mask_or_all(), llvm::Constant::getNullValue(both));
+  const int64_t lanes = lanes_of_register(n.type);
+  auto* const vector = llvm::FixedVectorType::get(codegen::memory_type_of(context_, n.type),
+                                                  static_cast<unsigned>(lanes));
+  std::vector<Value*> elements[2];
+  for (int64_t first = 0; first < width_; first += lanes) {
+    std::vector<Value*> pieces;
+    for (int64_t begin = first; begin < first + lanes; begin += lanes / 2) {
+      std::vector<int> which(static_cast<size_t>(lanes / 2));
+      std::iota(which.begin(), which.end(), static_cast<int>(begin));
+      pieces.push_back(b_.CreateBitCast(b_.CreateShuffleVector(gathered, which), vector));
+    }
+    for (size_t i = 0; i < 2; ++i) elements[i].push_back(taken_apart(b_, pieces, i, false));
+  }
+  for (size_t i = 0; i < 2; ++i)
+    values_[kernel_.node(pair[i]).results[0]] = {nullptr, side_by_side(std::move(elements[i])), 0};
 }
 
 std::vector<CpuKernelEmitter::Value*> CpuKernelEmitter::loads_between(const Node& n, size_t count,

@@ -268,6 +268,9 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
   bool joined(const std::vector<kernel::NodeId>& nodes, size_t first,
               std::set<kernel::NodeId>& done);
   void load_run(const std::vector<kernel::NodeId>& run, int64_t stride);
+  bool lie_anywhere(const kernel::Node& n);
+  /// The vectors of a load whose lanes lie anywhere, and of that of the elements behind it.
+  void gather_pair(const std::vector<kernel::NodeId>& pair);
   /// The vectors of a load whose lanes are `stride` elements apart, and of those of the elements
   /// behind it, `count` in all.
   std::vector<Value*> loads_between(const kernel::Node& n, size_t count, int64_t stride);
