@@ -90,8 +90,6 @@ FITS = [
      lambda z: (mp.sin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z if z > 1e-20 else -mp.mpf(1) / 6, 0, 0.618, (3, 6)),
     ("kCos", "(cos(r) - 1 + r^2 / 2) / r^4 of r^2, for |r| <= 0.786",
      lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2 if z > 1e-20 else mp.mpf(1) / 24, 0, 0.618, (3, 6)),
-    ("kTanh", "(tanh(x) / x - 1) / x^2 of x^2, for |x| <= 0.625",
-     lambda z: (mp.tanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z if z > 1e-20 else -mp.mpf(1) / 3, 0, 0.3907, (6, 15)),
     ("kAtan", "(atan(t) / t - 1) / t^2 of t^2, for |t| <= 0.25",
      lambda z: (mp.atan(mp.sqrt(z)) / mp.sqrt(z) - 1) / z if z > 1e-20 else -mp.mpf(1) / 3, 0, 0.0626, (4, 10)),
     ("kCbrt", "cube root of m in [1, 8], to one part in 500", mp.cbrt, 1, 8, (4, 4)),

@@ -43,10 +43,6 @@ struct Coefficients<float> {
   /// (cos(r) - 1 + r^2 / 2) / r^4 of r^2, for |r| <= 0.786; highest power first, within 2.4e-12.
   static constexpr std::array<float, 4> kCos = {-0x1.2523000000000p-22F, 0x1.a015c00000000p-16F,
                                                 -0x1.6c16c00000000p-10F, 0x1.5555560000000p-5F};
-  /// (tanh(x) / x - 1) / x^2 of x^2, for |x| <= 0.625; highest power first, within 5.9e-11.
-  static constexpr std::array<float, 7> kTanh = {
-      -0x1.c401c40000000p-11F, 0x1.b158480000000p-9F, -0x1.200ffe0000000p-7F, 0x1.6627060000000p-6F,
-      -0x1.ba1a580000000p-5F,  0x1.1111100000000p-3F, -0x1.5555560000000p-2F};
   /// (atan(t) / t - 1) / t^2 of t^2, for |t| <= 0.25; highest power first, within 1.3e-10.
   static constexpr std::array<float, 5> kAtan = {-0x1.4719460000000p-4F, 0x1.c4b32e0000000p-4F,
                                                  -0x1.248b780000000p-3F, 0x1.99998c0000000p-3F,
@@ -111,12 +107,6 @@ struct Coefficients<double> {
   static constexpr std::array<double, 7> kCos = {
       0x1.ab76ea8ab6767p-45, -0x1.9394b79b331aap-37, 0x1.1eed8dea0c945p-29, -0x1.27e4fb7711f2ap-22,
       0x1.a01a01a019d03p-16, -0x1.6c16c16c16c16p-10, 0x1.5555555555555p-5};
-  /// (tanh(x) / x - 1) / x^2 of x^2, for |x| <= 0.625; highest power first, within 7.2e-24.
-  static constexpr std::array<double, 16> kTanh = {
-      0x1.167bd612b8156p-23, -0x1.8563d46143158p-21, 0x1.3d3e6f8c8eb61p-19, -0x1.a814f8b1cb013p-18,
-      0x1.0a3a9751ea0aep-16, -0x1.495f3de803ed5p-15, 0x1.967af4ebeb164p-14, -0x1.f57d39bd6399ap-13,
-      0x1.355822c8a4e3fp-11, -0x1.7da3644123538p-10, 0x1.d6d3d0e0db438p-9,  -0x1.226e355e6b016p-7,
-      0x1.664f4882c10c7p-6,  -0x1.ba1ba1ba1ba1bp-5,  0x1.1111111111111p-3,  -0x1.5555555555555p-2};
   /// (atan(t) / t - 1) / t^2 of t^2, for |t| <= 0.25; highest power first, within 8.1e-22.
   static constexpr std::array<double, 11> kAtan = {
       -0x1.054a940b6066bp-5, 0x1.78d0314d0d0e6p-5, -0x1.ae13262766676p-5, 0x1.e1d3ab08192d2p-5,

@@ -186,19 +186,16 @@ R logistic(R x) {
   return select(x < F(0), e, like(x, 1)) / (e + F(1));
 }
 
+/// E / (E + 2) with E = e^2x - 1, which is as exact near zero as elsewhere.
 template <class R>
 R tanh(R x) {
   using F = Format<R>;
   constexpr F kOne = sizeof(F) == 4 ? F(9.1) : F(19.1);  // Beyond, the result is 1.
-  const R a = abs(x);
-  const R square = a * a;
-  const R near = fma(a * square, polynomial(square, Constants<R>::kTanh), a);
-  // The exponential of a number that is neither large nor negative.
-  const R least = min(a, like(x, kOne));
+  const R least = min(abs(x), like(x, kOne));
   const auto [n, r] = reduce_exp(least + least);
   const R power = power_of_two(x, n.integer);
-  const R far = like(x, 1) - like(x, 2) / (fma(power, expm1_near_zero(r), power) + F(1));
-  return with_sign(select(a < F(0.625), near, far), x);
+  const R e = fma(power, expm1_near_zero(r), power - F(1));
+  return with_sign(e / (e + F(2)), x);
 }
 
 // --- The error function and its complement
