@@ -83,6 +83,9 @@ struct CostModel {
   int64_t attention_scores = int64_t{1} << 18;
   /// Dimensions of a transpose from which it goes through scratch by tiles.
   int64_t tiled_transpose = 16;
+  /// Elements of short rows from which that pays where lanes are wide vectors and the rows of the
+  /// result are long.
+  int64_t tiled_short_rows = 8;
   /// Register size in bytes from which a lane computes several registers of a product's results.
   int64_t wide_register = 32;
   /// Whether `contract` keeps sums in such registers: tiles of convolutions run along features.

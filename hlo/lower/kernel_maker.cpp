@@ -245,7 +245,7 @@ int64_t lanes_of_rows(int64_t rows, int64_t elements) {
 }  // namespace
 
 void for_each_index(Builder& b, const Dims& dims, TuningParameters& tuning,
-                    const std::function<void(const Values&)>& body) {
+                    const std::function<void(const Values&)>& body, Boxes boxes) {
   // Each workgroup has a box of indices with about the requested number of lanes, filled from the
   // minor dimensions.
   int64_t rest = tuning.choose(parameters::kLanes, CostModel().lanes);
@@ -261,15 +261,25 @@ void for_each_index(Builder& b, const Dims& dims, TuningParameters& tuning,
   for (size_t d = 0; d < dims.size(); ++d) grid[d] = tiles_of(dims[d], tile[d]);
   const Values groups = b.grid(grid);
   if (dims.empty()) return body({});
-  b.lanes(tile, [&](const Values& lanes) {
-    Values index(dims.size());
-    std::vector<TilePlace> places;
-    for (size_t d = 0; d < dims.size(); ++d) {
-      index[d] = b.add(b.mul(groups[d], b.index(tile[d])), lanes[d]);
-      places.push_back({index[d], dims[d], tile[d]});
-    }
-    if_inside(b, places, [&] { body(index); });
-  });
+  Values first;
+  std::vector<TilePlace> begin;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    first.push_back(b.mul(groups[d], b.index(tile[d])));
+    begin.push_back({first[d], dims[d], tile[d]});
+  }
+  const auto all = [&](bool checks) {
+    b.lanes(tile, [&](const Values& lanes) {
+      Values index(dims.size());
+      std::vector<TilePlace> places;
+      for (size_t d = 0; d < dims.size(); ++d) {
+        index[d] = b.add(first[d], lanes[d]);
+        if (checks) places.push_back({index[d], dims[d], tile[d]});
+      }
+      if_inside(b, places, [&] { body(index); });
+    });
+  };
+  if (boxes == Boxes::kAll) return all(true);
+  if_whole(b, begin, [&] { all(false); }, [&] { all(true); });
 }
 
 }  // namespace tenon::hlo::lower

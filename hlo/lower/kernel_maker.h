@@ -84,9 +84,13 @@ void if_inside(kernel::Builder& b, const std::vector<TilePlace>& places,
 /// The number of tiles of size `tile` that cover `size`.
 constexpr int64_t tiles_of(int64_t size, int64_t tile) { return size / tile + (size % tile != 0); }
 
+/// The boxes of indices of workgroups: all by one loop, with a condition for those that reach
+/// beyond an array; or whole ones by a loop of their own, which a CPU transposes in registers.
+enum class Boxes { kAll, kWholeApart };
+
 /// Makes the grid and a lanes loop that together call `body` once for each index of `dims`.
 void for_each_index(kernel::Builder& b, const Dims& dims, TuningParameters& tuning,
-                    const std::function<void(const Values&)>& body);
+                    const std::function<void(const Values&)>& body, Boxes boxes = Boxes::kAll);
 
 /// A name for a kernel of `op`: "add", "reduce_sum".
 std::string kernel_name(const Instruction& op);

@@ -48,22 +48,78 @@ class Dependencies {
   std::set<std::tuple<const Instruction*, uint32_t, bool>> seen_;
 };
 
-// The elements of the last dimensions that one lane stores, if it gathers all of them by one index.
-size_t dimensions_of_lanes(const FusedOp& fused, const Dims& dims, const LowerLimits& limits) {
-  constexpr int64_t kShort = 7;  // elements
-  constexpr int64_t kLeastLanes = 64;
-  constexpr size_t kMostOps = 8;
-  const auto gathers = [](const Instruction* op) {
-    return op->info().fusion == FusionKind::kGathers;
-  };
+// The dimensions [begin, end) whose elements one lane stores; none if they are equal.
+struct OwnDimensions {
+  size_t begin = 0;
+  size_t end = 0;
+
+  Dims of(const Dims& dims) const { return slice(dims, begin, end); }
+  Dims others(const Dims& dims) const {
+    Dims all = slice(dims, 0, begin);
+    for (const int64_t size : slice(dims, end, dims.size())) all.push_back(size);
+    return all;
+  }
+
+ private:
+  static Dims slice(const Dims& dims, size_t first, size_t last) {
+    return Dims(dims.begin() + static_cast<std::ptrdiff_t>(first),
+                dims.begin() + static_cast<std::ptrdiff_t>(last));
+  }
+};
+
+// The last dimensions, if a lane gathers all of their elements by one index.
+OwnDimensions own_of_gather(const FusedOp& fused, const Dims& dims) {
+  constexpr int64_t kShort = 7;
+  const bool gathers = std::ranges::any_of(
+      fused.inner, [](const Instruction* op) { return op->info().fusion == FusionKind::kGathers; });
   size_t rest = dims.size();
   int64_t together = 1;
-  while (rest > 0 && together * dims[rest - 1] <= kShort) together *= dims[--rest];
+  while (gathers && rest > 0 && together * dims[rest - 1] <= kShort) together *= dims[--rest];
+  return {rest, dims.size()};
+}
+
+// The short rows of a transpose of long ones, and the other way round: elements that are adjacent
+// in memory on one side are those of a lane, and on the other side those of adjacent lanes.
+OwnDimensions own_of_transpose(const Instruction& op) {
+  constexpr int64_t kShortRow = 8;  // Longer ones are transposed in registers.
+  const Dims& dims = op.result_type().dims();
+  const size_t rank = dims.size();
+  const I64s& permutation = op.i64s(AttrKey::permutation);
+  if (rank < 2 || static_cast<size_t>(permutation.back()) == rank - 1) return {rank, rank};
+  const auto across = static_cast<size_t>(
+      std::ranges::find(permutation, static_cast<int64_t>(rank - 1)) - permutation.begin());
+  if (across + 2 == rank && dims.back() <= kShortRow) return {rank - 1, rank};
+  const bool follow = static_cast<size_t>(permutation.back()) + 2 == rank;
+  return follow && dims[across] < kShortRow ? OwnDimensions{across, across + 1}
+                                            : OwnDimensions{rank, rank};
+}
+
+// Whether a fusion has a transpose to short rows of the shape of its results.
+bool ends_in_short_rows(const FusedOp& fused, const Dims& dims) {
+  constexpr int64_t kShortRow = 16;
+  return std::ranges::any_of(fused.inner, [&](const Instruction* op) {
+    return op->code() == OpCode::kTranspose && op->result_type().dims() == dims &&
+           dims.back() < kShortRow && own_of_transpose(*op).begin == dims.size() &&
+           op->i64s(AttrKey::permutation).back() + 1 != std::ssize(dims);
+  });
+}
+
+// Where lanes are wide vectors, these join accesses of adjacent elements.
+OwnDimensions dimensions_of_a_lane(const FusedOp& fused, const Dims& dims,
+                                   const LowerLimits& limits) {
+  constexpr int64_t kLeastLanes = 64;
+  constexpr size_t kMostOps = 8;
   const bool wide = limits.vector_bytes >= limits.cost.wide_register;
-  const bool many = element_count(dims) / std::max<int64_t>(together, 1) >= kLeastLanes;
   const bool few = fused.inner.size() <= kMostOps && !fused.combines(nullptr);
-  const bool fits = wide && many && few && std::ranges::any_of(fused.inner, gathers);
-  return fits && together > 1 ? rest : dims.size();
+  const OwnDimensions none = {dims.size(), dims.size()};
+  if (!wide || !few) return none;
+  OwnDimensions own = own_of_gather(fused, dims);
+  for (const Instruction* op : fused.inner) {
+    const bool is_transpose = op->code() == OpCode::kTranspose && op->result_type().dims() == dims;
+    if (own.begin == own.end && is_transpose) own = own_of_transpose(*op);
+  }
+  const int64_t together = element_count(own.of(dims));
+  return together > 1 && element_count(dims) / together >= kLeastLanes ? own : none;
 }
 
 // Results of one shape: one kernel over its indices. Those that are `stored` are read from memory.
@@ -80,20 +136,26 @@ Status lower_elements(LoweredOp& lowered, const FusedOp& fused,
     std::vector<kernel::MemoryId> memories;
     for (const uint32_t r : results) memories.push_back(maker.result(r));
     const Dims& dims = fused.results[results[0]].type().dims();
-    const auto split =
-        dims.begin() + static_cast<std::ptrdiff_t>(dimensions_of_lanes(fused, dims, limits));
-    const Dims last(split, dims.end());
-    for_each_index(maker.b(), Dims(dims.begin(), split), tuning, [&](const Values& lane) {
-      for (int64_t n = 0; n < element_count(last); ++n) {
-        Values index = lane;
-        int64_t size = element_count(last);
-        for (const int64_t extent : last) {
-          size /= extent;
-          index.push_back(maker.b().index(n / size % extent));
-        }
-        store_results(maker, fused, results, memories, index);
-      }
-    });
+    const OwnDimensions own = dimensions_of_a_lane(fused, dims, limits);
+    const Dims elements = own.of(dims);
+    const bool wide = limits.vector_bytes >= limits.cost.wide_register;
+    const Boxes boxes = wide && ends_in_short_rows(fused, dims) ? Boxes::kWholeApart : Boxes::kAll;
+    for_each_index(
+        maker.b(), own.others(dims), tuning,
+        [&](const Values& lane) {
+          const auto begin = lane.begin() + static_cast<std::ptrdiff_t>(own.begin);
+          for (int64_t n = 0; n < element_count(elements); ++n) {
+            Values index(lane.begin(), begin);
+            int64_t size = element_count(elements);
+            for (const int64_t extent : elements) {
+              size /= extent;
+              index.push_back(maker.b().index(n / size % extent));
+            }
+            index.insert(index.end(), begin, lane.end());
+            store_results(maker, fused, results, memories, index);
+          }
+        },
+        boxes);
   });
 }
 

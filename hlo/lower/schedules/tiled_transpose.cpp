@@ -177,9 +177,14 @@ std::optional<double> estimate_tiled_transpose(const ScheduleInput& input) {
   // A reduction in the fusion would be computed again for each element.
   if (input.fused.combines(nullptr)) return 2 * input.elements_seconds;
   const Dims& dims = input.fused.results[0].type().dims();
-  const int64_t least = std::min(dims.back(), dims[found[0].across]);
-  return input.elements_seconds * static_cast<double>(input.limits.cost.tiled_transpose) /
-         static_cast<double>(least);
+  const CostModel& cost = input.limits.cost;
+  const int64_t across = dims[found[0].across];
+  // Short rows that become long ones: lanes that are vectors take a tile apart in registers.
+  const bool from_short = input.limits.vector_bytes >= cost.wide_register &&
+                          dims.back() >= cost.tiled_transpose && across < cost.tiled_transpose;
+  const int64_t least = from_short ? cost.tiled_short_rows : cost.tiled_transpose;
+  return input.elements_seconds * static_cast<double>(least) /
+         static_cast<double>(std::min(dims.back(), across));
 }
 
 constexpr int64_t kUsualTile = 32;

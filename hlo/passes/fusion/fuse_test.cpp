@@ -1,6 +1,7 @@
 // Fusing instructions.
 #include "hlo/passes/fusion/fuse.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -234,6 +235,58 @@ TEST(FusedReductions, ReadViewsOfArraysInMemory) {
   ASSERT_EQ(fusions.size(), 1U) << print_module(**module);
   EXPECT_EQ(fusions[0]->operand(0).def->code(), OpCode::kReshape) << print_module(**module);
   EXPECT_EQ(fusions[0]->operand_type(0).rank(), 1);
+}
+
+// The ops of the fusion of `body`, an op on transposes of %x and others; empty if there is none.
+std::vector<std::string> fused_transposes(const std::string& body, int64_t rows, int64_t columns,
+                                          int64_t busy_lanes) {
+  const auto tensor = [](int64_t a, int64_t b) { return fmt::format("tensor<{}x{}xf32>", a, b); };
+  std::string text = fmt::format(
+      "func.func @main(%x: FROM, %y: TO, %v: tensor<{0}xf32>) -> TO {{\n"
+      "  %t = stablehlo.transpose %x, dims = [1, 0] : (FROM) -> TO\n"
+      "  %row = stablehlo.broadcast_in_dim %v, dims = [0] : (tensor<{0}xf32>) -> TO\n{1}\n"
+      "  return %r : TO\n}}",
+      columns, body);
+  for (const auto& [name, type] :
+       {std::pair("FROM", tensor(rows, columns)), std::pair("TO", tensor(columns, rows))}) {
+    for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at))
+      text.replace(at, std::string_view(name).size(), type);
+  }
+  const auto module = import_module(text, "t");
+  EXPECT_TRUE(module) << module.error().to_string();
+  PassOptions options;
+  options.cost.busy_lanes = busy_lanes;
+  EXPECT_TRUE(fuse_elements(**module, options) && verify(**module).ok());
+  std::vector<std::string> names;
+  for (const Instruction* fusion : ops(**module, {"fusion"})) {
+    for (const Instruction& op : fusion->region(0)) names.emplace_back(op.info().short_name());
+  }
+  return names;
+}
+
+TEST(FusedTransposes, JoinTheirReader) {
+  const std::string sum = "%r = stablehlo.add %t, %row : TO";
+  const std::string product = "%r = stablehlo.multiply %t, %y : TO";
+  const std::string exponential =
+      "%s = stablehlo.add %t, %t : TO\n%r = stablehlo.exponential %s : TO";
+  EXPECT_TRUE(has(fused_transposes(sum, 100, 200, 1), "transpose"));
+  // By tiles a core reads no second array, and computes no math function; many lanes do.
+  EXPECT_FALSE(has(fused_transposes(product, 100, 200, 1), "transpose"));
+  EXPECT_FALSE(has(fused_transposes(exponential, 100, 200, 1), "transpose"));
+  EXPECT_TRUE(has(fused_transposes(product, 100, 200, 1024), "transpose"));
+  EXPECT_TRUE(has(fused_transposes(exponential, 100, 200, 1024), "transpose"));
+  // Short rows take no tiles.
+  EXPECT_TRUE(has(fused_transposes(product, 7, 2000, 1), "transpose"));
+  EXPECT_TRUE(has(fused_transposes(exponential, 2000, 7, 1), "transpose"));
+}
+
+TEST(FusedTransposes, StayAloneIfOthersReadThem) {
+  EXPECT_FALSE(has(fused_transposes(R"(
+  %a = stablehlo.add %t, %row : TO
+  %d = stablehlo.dot_general %t, %y, contracting_dims = [1] x [0] : (TO, TO) -> TO
+  %r = stablehlo.add %a, %d : TO)",
+                                    100, 100, 1),
+                   "transpose"));
 }
 
 TEST(FusedConvolutions, StoreWhatFollowsThem) {

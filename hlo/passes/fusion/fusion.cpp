@@ -19,6 +19,7 @@
 
 #include "hlo/lower/elements/emitter.h"
 #include "hlo/lower/elements/reduction.h"
+#include "hlo/lower/elements/rules.h"
 #include "hlo/lower/lower_op.h"
 #include "hlo/lower/schedules/own_kernels.h"
 #include "hlo/passes/constants.h"
@@ -154,6 +155,7 @@ class Fusing {
     for (Instruction& op : computation_) places_[&op] = place++;
     for (Instruction& op : computation_) join(op);
     take_movers();
+    take_transposes();
     take_producers();
     take_parts();
     return fuse_groups();
@@ -401,6 +403,82 @@ class Fusing {
   void add(const GroupPtr& group, Instruction* op) {
     group->ops.push_back(op);
     groups_[op] = group;
+  }
+
+  // --- Transposes join their readers
+
+  // A tile of the operand comes in by rows, and short rows are taken apart by lanes, so that the
+  // transposed array need not be in memory.
+  void take_transposes() {
+    for (Instruction& op : computation_) {
+      if (op.code() == OpCode::kTranspose && group_of(&op) == nullptr) take_transpose(op);
+    }
+  }
+
+  void take_transpose(Instruction& op) {
+    constexpr size_t kMostOps = 8;  // More, and a CPU does not transpose them in registers.
+    if (op.uses().empty() || !has_known_sizes(op) || is_updated(op.operand(0))) return;
+    const GroupPtr group = group_of(op.uses()[0].user);
+    if (group == nullptr || group->ops.size() >= kMostOps) return;
+    const bool all_read = std::ranges::all_of(op.uses(), [&](const Use& use) {
+      return use.user->parent() == &computation_ && group_of(use.user) == group;
+    });
+    if (!all_read || group->is_row_fusion || group->is_closed || group->is_scatter ||
+        group->product != nullptr || group_of(op.operand(0).def) == group) {
+      return;
+    }
+    const Dims& dims = op.result_type().dims();
+    const bool fits = std::ranges::all_of(group->ops, [&](const Instruction* each) {
+      const bool is_like = each->code() == OpCode::kTranspose && across_of(*each) == across_of(op);
+      return (is_elementwise(*each) || is_like || only_moves(*each)) &&
+             each->result_type().dims() == dims;
+    });
+    Group with = *group;
+    with.ops.push_back(&op);
+    if (!fits || static_cast<int64_t>(inputs_of(with)) > cost_.fused_inputs) return;
+    if (is_tiled(op) && cost_.busy_lanes <= 1 && !suits_tiles(with)) return;
+    add(group, &op);
+  }
+
+  bool is_tiled(const Instruction& transpose) const {
+    const Dims& dims = transpose.result_type().dims();
+    const int64_t across = dims[static_cast<size_t>(across_of(transpose))];
+    return std::min(dims.back(), across) >= cost_.tiled_short_rows;
+  }
+
+  static bool is_math(const Instruction& op) {
+    const lower::ElementRule* const rule = op.info().element;
+    return rule != nullptr && rule->operation && kernel::is_math(*rule->operation);
+  }
+
+  // Whether a core does as well by tiles as by rows: transposes read the only arrays of the group's
+  // size, of which one is the result, since it fetches other arrays ahead by rows alone; and there
+  // is no math function, of which several vectors overlap.
+  bool suits_tiles(const Group& group) const {
+    const std::set<const Instruction*> within(group.ops.begin(), group.ops.end());
+    const auto is_long = [&](Value value) {
+      return value.type().is_tensor() &&
+             element_count(value.type().dims()) == element_count(group.domain);
+    };
+    const auto results = std::ranges::count_if(group.ops, [&](const Instruction* op) {
+      return std::ranges::any_of(op->uses(),
+                                 [&](const Use& use) { return !within.contains(user(use)); });
+    });
+    return results <= 1 && std::ranges::all_of(group.ops, [&](const Instruction* op) {
+             const std::vector<Value> operands = op->operands();
+             if (is_math(*op)) return false;
+             return op->code() == OpCode::kTranspose ||
+                    std::ranges::none_of(operands, [&](const Value x) {
+                      return !within.contains(x.def) && is_long(x) &&
+                             x.def->code() != OpCode::kConstant;
+                    });
+           });
+  }
+
+  // The dimension of a transpose's result along which the operand lies in memory.
+  static int64_t across_of(const Instruction& transpose) {
+    const I64s& permutation = transpose.i64s(AttrKey::permutation);
+    return std::ranges::find(permutation, std::ssize(permutation) - 1) - permutation.begin();
   }
 
   // --- Gathers and scatters take the ops that compute what they read
