@@ -82,12 +82,14 @@ OwnDimensions own_of_gather(const FusedOp& fused, const Dims& dims) {
 // in memory on one side are those of a lane, and on the other side those of adjacent lanes.
 OwnDimensions own_of_transpose(const Instruction& op) {
   constexpr int64_t kShortRow = 8;  // Longer ones are transposed in registers.
+  constexpr int64_t kLongRow = 32;  // Small matrices are patterns of vectors.
   const Dims& dims = op.result_type().dims();
   const size_t rank = dims.size();
   const I64s& permutation = op.i64s(AttrKey::permutation);
   if (rank < 2 || static_cast<size_t>(permutation.back()) == rank - 1) return {rank, rank};
   const auto across = static_cast<size_t>(
       std::ranges::find(permutation, static_cast<int64_t>(rank - 1)) - permutation.begin());
+  if (std::max(dims[across], dims.back()) < kLongRow) return {rank, rank};
   if (across + 2 == rank && dims.back() <= kShortRow) return {rank - 1, rank};
   const bool follow = static_cast<size_t>(permutation.back()) + 2 == rank;
   return follow && dims[across] < kShortRow ? OwnDimensions{across, across + 1}
