@@ -98,6 +98,52 @@ TEST(ShortRows, RowsOfAFewElementsAreNotGathered) {
   }
 }
 
+// The places of the greatest elements of rows, one row a lane, the last ones behind a condition.
+Case greatest_of_rows(int64_t count, int64_t rows, std::string_view type) {
+  const Kernel kernel =
+      kernel::parse(
+          fmt::format(R"(kernel @k(%x: in {0}[{1},{2}], %y: out s32[{1}]) index s32 grid(%g: {3}) {{
+  %first = mul %g, 64 : s32
+  lanes(%l: 64) {{
+    %i = add %first, %l : s32
+    %inside = lt %i, {1} : s32
+    if %inside {{
+      %v, %p = reduce serial(%k: {2}) init({4}, 0) : {0}, s32 {{
+        %e = load %x[%i, %k] : {0}
+        yield %e, %k
+      }} combine(%a, %m, %b, %n) {{
+        %c = max %a, %b : {0}
+        %d = lt %a, %b : {0}
+        %o = select %d, %n, %m : s32
+        yield %c, %o
+      }}
+      store %p, %y[%i] : s32
+    }}
+  }}
+}}
+)",
+                      type, rows, count, (rows + 63) / 64, type == "s16" ? "-9" : "-9.0"),
+          "k")
+          .value();
+  Case c = {kernel, kernel::testing::zero_buffers(kernel)};
+  Random random(static_cast<uint64_t>(count));
+  for (int64_t k = 0; k < count * rows; ++k)
+    c.buffers[0].set_double(k, static_cast<double>(random.below(12)));
+  return c;
+}
+
+// Those of 8 to 16 leaves, an even number, are taken apart in registers.
+TEST(ShortRows, ReductionsOfARowOfALane) {
+  std::vector<Case> cases;
+  for (const int64_t count : {7, 8, 9, 10, 12, 14, 16, 18}) {
+    for (const std::string_view type : {"f32", "f64", "s16"})
+      cases.push_back(greatest_of_rows(count, 150, type));
+    const std::string ir = ir_of(greatest_of_rows(count, 150, "f32").kernel, 64);
+    EXPECT_EQ(ir.find("masked.gather") == std::string::npos, count != 9 && count != 18) << ir;
+  }
+  expect_interpreters_bits(cases);
+}
+
 // A place that is loaded, the same for all lanes.
 TEST(ShortRows, IndicesFromMemory) {
   std::vector<Case> cases;

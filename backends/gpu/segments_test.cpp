@@ -51,6 +51,7 @@ constexpr SegmentPlace pred(int64_t i) { return {1, 256 * i}; }
 class CudaSegmentTest : public testing::Test {
  protected:
   void open(const char* library) {
+    close();
     context = make_cuda_driver(library)->open(0).value();
     stream = context->create_stream().value();
     module = context->load("a module").value();
@@ -86,9 +87,15 @@ class CudaSegmentTest : public testing::Test {
     return numbers;
   }
 
-  void TearDown() override {
+  void TearDown() override { close(); }
+
+  void close() {
+    if (context == nullptr) return;
     // A lost GPU says so here, too.
-    if (context != nullptr && module != 0) static_cast<void>(context->unload(module));
+    for (const std::vector<Address>& each : std::exchange(places, {}))
+      for (const Address address : each) static_cast<void>(context->free(address));
+    if (module != 0) static_cast<void>(context->unload(std::exchange(module, 0)));
+    functions.clear();
   }
 
   bool has_graphs = true;

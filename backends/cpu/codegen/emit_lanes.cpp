@@ -23,8 +23,9 @@ constexpr int64_t kLeastFlat = 8;  // Elements from which vectors are along the 
 constexpr size_t kMostNodesAbreast = 120;     // for vectors of several registers
 constexpr size_t kMostNodesFourAbreast = 60;  // with sixteen registers
 constexpr size_t kMostAccessesAbreast = 12;
-constexpr size_t kMostNodes = 4000;   // in vectors
-constexpr size_t kMostUnrolled = 16;  // iterations of an unrolled loop
+constexpr int64_t kFewestOfRow = 8, kMostOfRow = 16;  // of rows in vectors of one register
+constexpr size_t kMostNodes = 4000;                   // in vectors
+constexpr size_t kMostUnrolled = 16;                  // iterations of an unrolled loop
 constexpr size_t kMostNodesUnrolled = 400;
 constexpr size_t kMostNodesTwice = 200;  // for a loop without a mask in addition to the masked one
 
@@ -50,7 +51,7 @@ CpuKernelEmitter::VectorPlan CpuKernelEmitter::plan_of(const Node& n) {
   int64_t lanes = vector_bytes_ / element;
   // Operations on several registers overlap, if there are enough registers.
   if (n.op == OpCode::kLanes && varying.nodes() <= kMostNodesAbreast) {
-    const bool many = varying.accesses() > kMostAccessesAbreast;
+    const bool many = varying.accesses() > kMostAccessesAbreast || reduces_rows(n);
     const bool four = vector_bytes_ >= 64 ||
                       (varying.has_short_functions() && varying.nodes() <= kMostNodesFourAbreast);
     lanes *= many ? 1 : four ? 4 : 2;
@@ -58,6 +59,25 @@ CpuKernelEmitter::VectorPlan CpuKernelEmitter::plan_of(const Node& n) {
   // A mask takes a byte a lane, and LLVM keeps one of several registers as so many scalars.
   plan.width = std::max<int64_t>(std::min({lanes, most, vector_bytes_}), 1);
   return plan;
+}
+
+// Whether a few shuffles of each vector take rows of leaves apart, which are more than a few.
+bool CpuKernelEmitter::has_row_of_leaves(const Node& reduce) const {
+  const int64_t count = element_count(reduce.extents);
+  return count >= kFewestOfRow && count % 2 == 0 &&
+         is_tiny(reduce.extents, reduce.blocks[0], kMostOfRow);
+}
+
+// Whether a leaf for each of several elements of a row is loaded, which are so many vectors at
+// once.
+bool CpuKernelEmitter::reduces_rows(const Node& n) const {
+  return kernel::any_node(kernel_, n.blocks[0], [&](const Node& each) {
+    if (each.op != OpCode::kReduce || each.over_lanes || !has_row_of_leaves(each)) return false;
+    kernel::Slopes along(kernel_, kernel_.block(each.blocks[0]).arguments.back());
+    return kernel::any_node(kernel_, each.blocks[0], [&](const Node& load) {
+      return load.op == OpCode::kLoad && along.of_place(load) == 1;
+    });
+  });
 }
 
 void CpuKernelEmitter::nest(const Ids& arguments, const Dims& extents, std::optional<size_t> except,
@@ -74,9 +94,9 @@ void CpuKernelEmitter::nest(const Ids& arguments, const Dims& extents, std::opti
 }
 
 // Memory with constant indices becomes registers.
-bool CpuKernelEmitter::is_tiny(const Dims& extents, BlockId id) const {
+bool CpuKernelEmitter::is_tiny(const Dims& extents, BlockId id, int64_t most) const {
   const auto count = static_cast<size_t>(element_count(extents));
-  const bool short_ones = std::ranges::all_of(extents, [](int64_t each) { return each < 8; });
+  const bool short_ones = std::ranges::all_of(extents, [&](int64_t each) { return each <= most; });
   if (!short_ones || count > kMostUnrolled) return false;
   size_t nodes = 0;
   for (const NodeId each : kernel_.block(id).nodes) {

@@ -24,9 +24,12 @@ void CpuKernelEmitter::reduce(const Node& n) {
 
 void CpuKernelEmitter::reduce_by_one(const Node& n) {
   const Ids& indices = kernel_.block(n.blocks[0]).arguments;
-  if (is_tiny(n.extents, n.blocks[0])) {
+  const bool tiny = is_tiny(n.extents, n.blocks[0]);
+  const auto rows = tiny || (width_ > 1 && has_row_of_leaves(n))
+                        ? rows_of_leaves(n)
+                        : std::map<kernel::NodeId, std::vector<Value*>>();
+  if (tiny || !rows.empty()) {
     Many carried = forms(n.operands);
-    const auto rows = rows_of_leaves(n);
     unrolled(indices, n.extents, [&, leaf = size_t{0}]() mutable {
       for (const auto& [load, vectors] : rows) provided_[load] = vectors[leaf];
       carried = combine(n, carried, block(n.blocks[0]));

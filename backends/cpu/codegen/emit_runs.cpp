@@ -64,23 +64,37 @@ std::vector<llvm::Value*> interleaved(llvm::IRBuilder<>& b, const std::vector<ll
   return result;
 }
 
-// Elements `first`, `first` + count, … of the elements of `pieces`, count vectors; in reverse order
-// if `backwards`.
-llvm::Value* taken_apart(llvm::IRBuilder<>& b, const std::vector<llvm::Value*>& pieces,
-                         size_t first, bool backwards) {
-  const size_t count = pieces.size();
-  const auto width = static_cast<size_t>(
-      llvm::cast<llvm::FixedVectorType>(pieces[0]->getType())->getNumElements());
-  llvm::Value* result = pieces[0];
-  for (size_t from = 1; from < count; ++from) {
-    std::vector<int> which;
-    for (size_t l = 0; l < width; ++l) {
-      const size_t place = (backwards ? width - 1 - l : l) * count + first;
-      const bool taken = place / width == from;
-      const size_t before = from == 1 ? place % width : l;
-      which.push_back(static_cast<int>(taken ? width + place % width : before));
+// The inverse: vector i has elements i, i + count, … of the elements of `x`, count vectors.
+std::vector<llvm::Value*> taken_apart(llvm::IRBuilder<>& b, const std::vector<llvm::Value*>& x) {
+  const size_t count = x.size();
+  if (count == 1) return x;
+  const auto width =
+      static_cast<size_t>(llvm::cast<llvm::FixedVectorType>(x[0]->getType())->getNumElements());
+  std::vector<llvm::Value*> result(count);
+  if (count % 2 == 0) {
+    for (size_t side = 0; side < 2; ++side) {
+      std::vector<int> which;
+      for (size_t l = 0; l < width; ++l) which.push_back(static_cast<int>(2 * l + side));
+      std::vector<llvm::Value*> half;
+      for (size_t i = 0; i < count; i += 2)
+        half.push_back(b.CreateShuffleVector(x[i], x[i + 1], which));
+      half = taken_apart(b, half);
+      for (size_t i = 0; i < half.size(); ++i) result[2 * i + side] = half[i];
     }
-    result = b.CreateShuffleVector(result, pieces[from], which);
+    return result;
+  }
+  for (size_t first = 0; first < count; ++first) {
+    result[first] = x[0];
+    for (size_t from = 1; from < count; ++from) {
+      std::vector<int> which;
+      for (size_t l = 0; l < width; ++l) {
+        const size_t place = l * count + first;
+        const bool taken = place / width == from;
+        const size_t before = from == 1 ? place % width : l;
+        which.push_back(static_cast<int>(taken ? width + place % width : before));
+      }
+      result[first] = b.CreateShuffleVector(result[first], x[from], which);
+    }
   }
   return result;
 }
@@ -274,7 +288,8 @@ void CpuKernelEmitter::gather_pair(const std::vector<NodeId>& pair) {
       std::iota(which.begin(), which.end(), static_cast<int>(begin));
       pieces.push_back(b_.CreateBitCast(b_.CreateShuffleVector(gathered, which), vector));
     }
-    for (size_t i = 0; i < 2; ++i) elements[i].push_back(taken_apart(b_, pieces, i, false));
+    const std::vector<Value*> apart = taken_apart(b_, pieces);
+    for (size_t i = 0; i < 2; ++i) elements[i].push_back(apart[i]);
   }
   for (size_t i = 0; i < 2; ++i)
     values_[kernel_.node(pair[i]).results[0]] = {nullptr, side_by_side(std::move(elements[i])), 0};
@@ -302,9 +317,9 @@ std::vector<CpuKernelEmitter::Value*> CpuKernelEmitter::loads_between(const Node
               : b_.CreateMaskedLoad(vector, place, alignment_of(n.type), mask,
                                     llvm::Constant::getNullValue(vector)));
     }
-    for (size_t i = 0; i < count; ++i) {
-      elements[i].push_back(taken_apart(b_, pieces, i, stride < 0));
-    }
+    const std::vector<Value*> apart = taken_apart(b_, pieces);
+    for (size_t i = 0; i < count; ++i)
+      elements[i].push_back(stride < 0 ? reversed(apart[i]) : apart[i]);
   }
   std::vector<Value*> loaded;
   for (std::vector<Value*>& groups : elements) loaded.push_back(side_by_side(std::move(groups)));

@@ -135,8 +135,9 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
 
   // --- emit_lanes.cpp
   void lanes(const kernel::Node& n) override;
-  /// Whether a loop of these extents over block `id` is to be unrolled.
-  bool is_tiny(const Dims& extents, kernel::BlockId id) const;
+  /// Whether a loop of these extents over block `id` is to be unrolled: a few simple operations,
+  /// with at most `most` iterations in a dimension.
+  bool is_tiny(const Dims& extents, kernel::BlockId id, int64_t most = 7) const;
   /// Calls body() for all indices, which are constants.
   void unrolled(const Ids& arguments, const Dims& extents, const std::function<void()>& body);
   /// The dimension that becomes vectors, and their width; 1: one iteration at a time.
@@ -144,6 +145,8 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
     size_t dimension = 0;
     int64_t width = 1;
   };
+  bool has_row_of_leaves(const kernel::Node& reduce) const;
+  bool reduces_rows(const kernel::Node& n) const;
   VectorPlan plan_of(const kernel::Node& n);
   /// A lanes loop with as many of its last dimensions as possible in the last one, along which its
   /// vectors then are. The node is a copy: its blocks are the kernel's.

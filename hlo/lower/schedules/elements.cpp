@@ -78,10 +78,17 @@ OwnDimensions own_of_gather(const FusedOp& fused, const Dims& dims) {
   return {rest, dims.size()};
 }
 
+// Whether a few shuffles of each vector take rows of so many elements apart, or join them.
+bool is_short_row(int64_t elements) {
+  constexpr int64_t kMost = 16, kMostShuffles = 6;
+  int64_t shuffles = 0, rest = elements;
+  for (; rest % 2 == 0 && rest > 0; rest /= 2) ++shuffles;
+  return elements <= kMost && shuffles + rest - 1 <= kMostShuffles;
+}
+
 // The short rows of a transpose of long ones, and the other way round: elements that are adjacent
 // in memory on one side are those of a lane, and on the other side those of adjacent lanes.
 OwnDimensions own_of_transpose(const Instruction& op) {
-  constexpr int64_t kShortRow = 8;  // Longer ones are transposed in registers.
   constexpr int64_t kLongRow = 32;  // Small matrices are patterns of vectors.
   const Dims& dims = op.result_type().dims();
   const size_t rank = dims.size();
@@ -90,10 +97,10 @@ OwnDimensions own_of_transpose(const Instruction& op) {
   const auto across = static_cast<size_t>(
       std::ranges::find(permutation, static_cast<int64_t>(rank - 1)) - permutation.begin());
   if (std::max(dims[across], dims.back()) < kLongRow) return {rank, rank};
-  if (across + 2 == rank && dims.back() <= kShortRow) return {rank - 1, rank};
+  if (across + 2 == rank && is_short_row(dims.back())) return {rank - 1, rank};
   const bool follow = static_cast<size_t>(permutation.back()) + 2 == rank;
-  return follow && dims[across] < kShortRow ? OwnDimensions{across, across + 1}
-                                            : OwnDimensions{rank, rank};
+  return follow && is_short_row(dims[across]) ? OwnDimensions{across, across + 1}
+                                              : OwnDimensions{rank, rank};
 }
 
 // Whether a fusion has a transpose to short rows of the shape of its results.
@@ -146,6 +153,7 @@ Status lower_elements(LoweredOp& lowered, const FusedOp& fused,
         maker.b(), own.others(dims), tuning,
         [&](const Values& lane) {
           const auto begin = lane.begin() + static_cast<std::ptrdiff_t>(own.begin);
+          std::vector<Values> places;
           for (int64_t n = 0; n < element_count(elements); ++n) {
             Values index(lane.begin(), begin);
             int64_t size = element_count(elements);
@@ -154,8 +162,13 @@ Status lower_elements(LoweredOp& lowered, const FusedOp& fused,
               index.push_back(maker.b().index(n / size % extent));
             }
             index.insert(index.end(), begin, lane.end());
-            store_results(maker, fused, results, memories, index);
+            places.push_back(std::move(index));
           }
+          // Loads of adjacent elements are one if no store is between them.
+          for (size_t n = 0; places.size() > 1 && n < places.size(); ++n) {
+            for (const uint32_t r : results) maker.e().element(fused.results[r], places[n]);
+          }
+          for (const Values& index : places) store_results(maker, fused, results, memories, index);
         },
         boxes);
   });
@@ -249,6 +262,11 @@ std::optional<double> estimate_elements(const ScheduleInput& input) {
 }
 
 }  // namespace
+
+bool lanes_have_rows(const FusedOp& fused, const Dims& dims, const LowerLimits& limits) {
+  const OwnDimensions own = dimensions_of_a_lane(fused, dims, limits);
+  return own.begin < own.end;
+}
 
 std::vector<std::vector<uint32_t>> loops_of_results(const FusedOp& fused) {
   std::vector<bool> stored(fused.results.size());

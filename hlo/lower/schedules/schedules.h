@@ -68,6 +68,10 @@ extern const Schedule kSliceUpdate, kAttention, kTiledDot, kTiledConvolution, kT
 /// with gaps.
 bool is_shared_by_columns(const ScheduleInput& input);
 
+/// Whether a lane of one element per lane has a short row of elements of results of `dims`, which
+/// wide vectors take apart or join.
+bool lanes_have_rows(const FusedOp& fused, const Dims& dims, const LowerLimits& limits);
+
 /// The numbers of the results that one loop over their elements can store, for each of several
 /// loops in order: a later loop may read what earlier ones stored. Results without elements are in
 /// none.

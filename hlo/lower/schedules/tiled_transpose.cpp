@@ -175,8 +175,9 @@ std::optional<double> estimate_tiled_transpose(const ScheduleInput& input) {
   const std::vector<Transposed> found = transposes_of(input.fused, input.lowered);
   if (found.empty()) return std::nullopt;
   // A reduction in the fusion would be computed again for each element.
-  if (input.fused.combines(nullptr)) return 2 * input.elements_seconds;
   const Dims& dims = input.fused.results[0].type().dims();
+  if (input.fused.combines(nullptr) || lanes_have_rows(input.fused, dims, input.limits))
+    return 2 * input.elements_seconds;
   const CostModel& cost = input.limits.cost;
   const int64_t across = dims[found[0].across];
   // Short rows that become long ones: lanes that are vectors take a tile apart in registers.
