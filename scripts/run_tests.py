@@ -25,6 +25,8 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from kept_folders import forget_old, kept_folder
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIT = "/usr/lib/llvm-19/build/utils/lit/lit.py"
 # Groups of half a minute and more, so that none of them is left alone at the end; those of a build that has run them are
@@ -34,7 +36,7 @@ LONGEST = ["torch_test", "jax_test", "tensorflow_test", "onnxruntime_test", "dat
 TIMES = "group_seconds.json"  # In the build folder.
 SHARDS = {"data": 8}  # Thousands of tests that compile programs.
 MOST_JOBS = 16
-KEPT_KERNELS_SECONDS = 14 * 24 * 3600
+MOST_KEPT_KERNELS = 100_000_000  # Bytes; one run makes 8 million.
 # What starts builds and groups of its own: with --full it runs after the others, with nothing beside it.
 LAST_AND_ALONE = ["style_test", "sanitizer_test"]
 
@@ -316,12 +318,11 @@ def merge(parts: list[Outcome]) -> Outcome:
     return whole
 
 
-def keep_compiled_kernels(folder: pathlib.Path) -> None:
-    """Lets tests on the template take what the C compiler made of a kernel before, in this run or an earlier one."""
+def keep_compiled_kernels(build: pathlib.Path) -> None:
+    """Lets tests on the template take what the C compiler made of a kernel before, in this run or an earlier one, of any clone."""
+    folder = kept_folder("cc") or build / "cc_cache"
     folder.mkdir(exist_ok=True)
-    for file in folder.iterdir():
-        if time.time() - file.stat().st_mtime > KEPT_KERNELS_SECONDS:
-            file.unlink(missing_ok=True)
+    forget_old(folder, MOST_KEPT_KERNELS)
     os.environ.setdefault("TENON_CC_CACHE", str(folder))
     os.environ.setdefault("TENON_TEMPLATE_CC", str(ROOT / "tests/sdk/cached_cc"))
 
@@ -345,7 +346,7 @@ def main() -> int:
     os.environ["TENON_BUILD"] = str(build)
     if arguments.full:
         os.environ["TENON_FULL"] = "1"  # For tests in C++, and of PyTorch.
-    keep_compiled_kernels(build / "cc_cache")
+    keep_compiled_kernels(build)
     compile_modules_when_imported()
     available = groups(build, arguments.full)
     if arguments.list:

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <thread>
 
 #include "conformance/cases/programs/data.h"
@@ -57,7 +58,6 @@ struct ConformOptions {
   std::string resume;
   bool measure = false;
   std::string target_info;
-  bool worker = false;
 };
 
 volatile bool stop_requested = false;
@@ -101,22 +101,6 @@ std::vector<std::string> target_arguments(const ConformOptions& options) {
   return arguments;
 }
 
-Result<std::vector<std::string>> worker_command(const ConformOptions& options) {
-  std::error_code error;
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
-  if (error) return internal_error("/proc/self/exe: {}", error.message());
-  std::vector<std::string> command = {self, "conform", "--worker", "--seed",
-                                      std::to_string(options.seed)};
-  const std::vector<std::string> target = target_arguments(options);
-  command.insert(command.end(), target.begin(), target.end());
-  if (!options.data.empty()) command.push_back("--data=" + options.data);
-  if (options.no_reduce) command.emplace_back("--no-reduce");
-  if (!options.declaration.empty()) {
-    command.insert(command.end(), {"--declaration", options.declaration});
-  }
-  return command;
-}
-
 // As a shell reads it.
 std::string quoted(const std::string& argument) {
   constexpr std::string_view kPlain =
@@ -146,10 +130,12 @@ std::string command_of(const ConformOptions& options) {
   return command;
 }
 
-// The cases of the suite, or of a folder of programs.
-Result<std::vector<conf::ConformanceCase>> cases_of(const ConformOptions& options) {
-  if (options.data.empty()) return conf::all_cases();
-  return conf::data_cases(options.data);
+// The cases of a folder of programs, which are kept in `data`, or of the suite.
+Result<const std::vector<conf::ConformanceCase>*> cases_of(
+    const ConformOptions& options, std::vector<conf::ConformanceCase>& data) {
+  if (options.data.empty()) return &conf::all_cases();
+  TENON_ASSIGN(data, conf::data_cases(options.data));
+  return &data;
 }
 
 // The interfaces that the target has.
@@ -232,10 +218,24 @@ Result<conf::Report> report_before(const ConformOptions& options,
   return report;
 }
 
-Result<conf::SuiteOptions> suite_options(const ConformOptions& options,
-                                         const conf::Report& report) {
+// A worker: a copy of this process, with the cases that this one made.
+int run_worker(const ConformOptions& options, const std::vector<conf::ConformanceCase>& cases,
+               std::span<const conf::RelaxedBound> relaxed) {
+  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);
+  conf::WorkerOptions worker;
+  worker.seed = options.seed;
+  worker.reduce = !options.no_reduce;
+  worker.relaxed = {relaxed.begin(), relaxed.end()};
+  return conf::serve(cases, worker, [&] { return open_target(options); });
+}
+
+conf::SuiteOptions suite_options(const ConformOptions& options,
+                                 const std::vector<conf::ConformanceCase>& cases,
+                                 const conf::Report& report) {
   conf::SuiteOptions suite;
-  TENON_ASSIGN(suite.runner.worker, worker_command(options));
+  suite.runner.worker = [&options, &cases, relaxed = report.terms.relaxed()] {
+    return run_worker(options, cases, relaxed);
+  };
   const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   suite.runner.jobs = options.jobs > 0 ? options.jobs : cores;
   suite.runner.timeout = options.timeout;
@@ -292,7 +292,7 @@ Result<conf::Report> run_and_judge(const ConformOptions& options,
                                    const std::vector<conf::ConformanceCase>& cases,
                                    const std::vector<size_t>& chosen) {
   TENON_ASSIGN(conf::Report report, report_before(options, cases));
-  TENON_ASSIGN(conf::SuiteOptions suite, suite_options(options, report));
+  conf::SuiteOptions suite = suite_options(options, cases, report);
   const auto begin = std::chrono::steady_clock::now();
   std::signal(SIGINT, request_stop);
   std::signal(SIGTERM, request_stop);
@@ -347,7 +347,9 @@ Result<int> conform(ConformOptions options) {
   if (Status valid = check_options(options); !valid.ok()) return usage_error(std::move(valid));
   TENON_ASSIGN(const conf::Selection selection, selection_of(options));
   TENON_TRY(pjrt_options_of(options));
-  TENON_ASSIGN(const std::vector<conf::ConformanceCase> cases, cases_of(options));
+  std::vector<conf::ConformanceCase> data;
+  TENON_ASSIGN(const std::vector<conf::ConformanceCase>* const of, cases_of(options, data));
+  const std::vector<conf::ConformanceCase>& cases = *of;
   if (options.left_out) {
     for (const conf::LeftOut& each : conf::case_list().left_out)
       fmt::print("{}: {}\n", each.cell, each.reason);
@@ -399,20 +401,6 @@ Result<int> measure_device(const ConformOptions& options) {
   if (!options.target_info.empty())
     TENON_TRY(write_rates(options.target_info, conf::rates_of(measured)));
   return 0;
-}
-
-int run_worker(const ConformOptions& options) {
-  conf::WorkerOptions worker;
-  worker.seed = options.seed;
-  worker.reduce = !options.no_reduce;
-  if (!options.declaration.empty()) {
-    const auto declaration = conf::read_declaration(options.declaration);
-    if (!declaration) return report(declaration.error());
-    worker.relaxed = declaration->relaxed;
-  }
-  const auto cases = cases_of(options);
-  if (!cases) return report(cases.error());
-  return conf::serve(*cases, worker, [&] { return open_target(options); });
 }
 
 void add_report_options(CLI::App& command, ConformOptions& options) {
@@ -481,15 +469,10 @@ void add_conform_command(CLI::App& app, int* exit_code) {
       ->add_option("--target-info", options->target_info,
                    "write the rates to this file, as one beside the plug-in states them")
       ->needs(measure);
-  command->add_flag("--worker", options->worker)->group("");
   add_conform_checks(*command, exit_code);
   command->callback([options, command, exit_code] {
     if (!command->get_subcommands().empty()) return;
     if (options->device.device.empty()) options->device.device = "interp";
-    if (options->worker) {
-      *exit_code = run_worker(*options);
-      return;
-    }
     const auto result = options->measure ? measure_device(*options) : conform(*options);
     *exit_code = result ? *result : report(result.error());
   });

@@ -2,18 +2,18 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "core/base/process/child_process.h"
-
-extern char** environ;
 
 namespace tenon::conformance {
 namespace {
@@ -32,39 +32,46 @@ struct Pipe {
   int take(int end) { return std::exchange(ends[end], -1); }
 };
 
+// Closes what a new program would not have: the pipes of other workers, which wait for their ends.
+void close_private_files() {
+  std::vector<int> files;
+  std::error_code ignored;
+  for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd", ignored))
+    files.push_back(std::atoi(each.path().filename().c_str()));
+  for (const int file : files) {
+    const int flags = fcntl(file, F_GETFD);
+    if (flags >= 0 && (flags & FD_CLOEXEC) != 0) ::close(file);
+  }
+}
+
 }  // namespace
 
-Result<Child> Child::start(const std::vector<std::string>& command) {
+Result<Child> Child::start(const std::function<int()>& program) {
   Pipe requests;
   Pipe answers;
   Pipe output;
   if (!requests.open() || !answers.open() || !output.open()) {
     return resource_exhausted("no worker can be started: {}", std::strerror(errno));
   }
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, requests.ends[0], STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, output.ends[1], STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, output.ends[1], STDERR_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, answers.ends[1], kAnswers);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  std::vector<char*> arguments;
-  for (const std::string& argument : command) {
-    arguments.push_back(const_cast<char*>(argument.c_str()));
-  }
-  arguments.push_back(nullptr);
+  std::fflush(nullptr);  // Else the child would print what waits, too.
   Child child;
-  const int failed =
-      posix_spawnp(&child.process_, arguments[0], &actions, &attributes, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  if (failed != 0) {
-    child.process_ = -1;
-    return resource_exhausted("{} cannot be started: {}", command[0], std::strerror(failed));
+  child.process_ = ::fork();
+  if (child.process_ == 0) {
+    setpgid(0, 0);
+    // Above the numbers that they get: none of them is closed by another one's copy.
+    const int request = fcntl(requests.ends[0], F_DUPFD_CLOEXEC, kAnswers + 1);
+    const int print = fcntl(output.ends[1], F_DUPFD_CLOEXEC, kAnswers + 1);
+    const int answer = fcntl(answers.ends[1], F_DUPFD_CLOEXEC, kAnswers + 1);
+    ::dup2(request, STDIN_FILENO);
+    ::dup2(print, STDOUT_FILENO);
+    ::dup2(print, STDERR_FILENO);
+    ::dup2(answer, kAnswers);
+    close_private_files();
+    std::exit(program());
   }
+  if (child.process_ < 0)
+    return resource_exhausted("no worker can be started: {}", std::strerror(errno));
+  setpgid(child.process_, child.process_);  // Whichever of the two is first.
   child.requests_ = requests.take(1);
   child.answers_ = answers.take(0);
   child.output_ = output.take(0);

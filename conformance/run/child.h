@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,7 +19,9 @@ namespace tenon::conformance {
 class Child {
  public:
   Child() = default;
-  static Result<Child> start(const std::vector<std::string>& command);
+  /// The child is a copy of this process, which has one thread; it ends with what `program`
+  /// returns.
+  static Result<Child> start(const std::function<int()>& program);
   ~Child();
   Child(Child&& other) noexcept;
   Child& operator=(Child&& other) noexcept;

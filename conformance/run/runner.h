@@ -19,8 +19,9 @@ struct RunnerSummary {
 };
 
 struct RunnerOptions {
-  /// The command of a worker (worker.h), which serves the same list of cases.
-  std::vector<std::string> worker;
+  /// A worker's program (worker.h), which serves the same list of cases. It runs in a copy of this
+  /// process, which has one thread: the list is made once.
+  std::function<int()> worker;
   /// Workers at once. If the device opens in one process alone, one worker runs.
   int jobs = 1;
   /// Seconds that a case may take before its worker is killed.

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "conformance/run/selection.h"
+#include "conformance/run/shell_program_test_util.h"
 #include "core/base/file.h"
 
 namespace tenon::conformance {
@@ -36,7 +37,7 @@ std::vector<Request> requests(size_t count) {
 
 RunnerOptions options_for(const std::string& script) {
   RunnerOptions options;
-  options.worker = {"/bin/sh", "-c", script};
+  options.worker = shell_program(script);
   options.timeout = 0.5;
   return options;
 }
@@ -275,9 +276,10 @@ TEST(Runner, ADeviceThatDoesNotOpenIsAnError) {
             "the device does not open: the process ended by signal 6 (Aborted)");
   const auto late = run_cases(requests(2), options_for("sleep 60"), ignore);
   EXPECT_EQ(late.error().message(), "the device does not open within 0.5 s");
-  RunnerOptions none;
-  none.worker = {"/nowhere/worker"};
-  EXPECT_FALSE(run_cases(requests(1), none, ignore));
+  const auto nothing = run_cases(requests(1), options_for("exec /nowhere/worker"), ignore);
+  EXPECT_TRUE(nothing.error().message().starts_with(
+      "the device does not open: the process ended with exit status 127"))
+      << nothing.error().message();
 }
 
 TEST(Runner, ADeviceOfOneProcessGetsOneWorker) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "conformance/run/shell_program_test_util.h"
 #include "core/base/file.h"
 
 namespace tenon::conformance {
@@ -20,8 +21,7 @@ std::vector<ConformanceCase> cases_of(size_t count) {
 // A worker that says in the file `log` which cases it ran.
 SuiteOptions options_for(const TemporaryFolder& folder, const char* device = "a device") {
   SuiteOptions options;
-  options.runner.worker = {"/bin/sh", "-c",
-                           fmt::format(R"sh(
+  options.runner.worker = shell_program(fmt::format(R"sh(
 echo '{{"ready": ["{}"]}}' >&3
 while read number; do
   echo $number >>{}
@@ -30,7 +30,7 @@ while read number; do
   echo '"steps": {{"kernels": 2, "calls": 0, "host": 0}}}}' >&3
 done
 )sh",
-                                       device, folder.file("log"))};
+                                                    device, folder.file("log")));
   options.identity.tenon = "1.0";
   options.journal = folder.file("report.json.partial");
   return options;

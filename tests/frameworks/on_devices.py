@@ -7,6 +7,9 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+from kept_folders import kept_folder  # noqa: E402
+
 ABSENT = 77  # make-venv: there is no Python, or no index to install from.
 HASHED = ("cpu", "gpu-sim")  # Devices whose compiler_id has the hash of the compiler's sources.
 MOST_KEPT = 500_000_000  # Bytes.
@@ -33,12 +36,8 @@ def has_environment(package: pathlib.Path, build: pathlib.Path, seconds: float |
 def kept_code(device: str) -> dict[str, str]:
     """Settings by which a device takes what its compiler made of the same kernels before, in this run or an earlier one (the layer
     `cache`). Everything is lowered, run and compared as without them; with --full everything is compiled, too."""
-    folder = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "tenon-tests")
-    if FULL or device not in HASHED or not folder.is_absolute():
-        return {}
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError:
+    folder = kept_folder()
+    if FULL or device not in HASHED or folder is None:
         return {}
     return {"TENON_LAYERS": "cache", "TENON_CACHE": str(folder), "TENON_CACHE_BYTES": str(MOST_KEPT)}
 

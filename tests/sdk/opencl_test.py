@@ -5,7 +5,7 @@
 
 Runs the samples, the conformance suite, the data files of TENON_STABLEHLO_DATA, JAX's tests, and the suite on devices that declare
 less. Where there is no device (Debian's pocl-opencl-icd is one on any CPU), all is skipped. By default parts of each, with what PoCL
-made of the same sources before, kept in the build folder; with --full the tier quick, all data files, 2,000 random programs and
+made of the same sources before, kept in the user's cache folder; with --full the tier quick, all data files, 2,000 random programs and
 200 schedules of faults, all compiled anew. Prints a line "PASS name", "FAIL name: why" or "SKIP name: why" a test.
 """
 
@@ -23,8 +23,9 @@ import time
 
 from installation import ROOT, Installed, attempt, expect, run, succeeds
 
-sys.path.insert(0, str(ROOT / "tests/docs"))
+sys.path[:0] = [str(ROOT / "tests/docs"), str(ROOT / "scripts")]
 import guide_test  # noqa: E402
+from kept_folders import folder_of_one_run  # noqa: E402
 
 # What a device may lack, by the settings of samples/opencl/README.md.
 NARROWED = {
@@ -45,7 +46,7 @@ FEW = ["op/add/*/prime/ordinary", "op/reduce/f32/add_*/ordinary", "op/dot_genera
        "op/exponential/f32/prime/ordinary", "pattern/softmax/f32*"]
 WITHOUT_CACHE = {"POCL_KERNEL_CACHE": "0"}
 PATIENCE = 300  # Seconds for a case that takes one or two alone: PoCL compiles on as many threads as there are processors.
-MOST_KEPT = 400_000_000  # Bytes of PoCL's cache; one run makes 26 million.
+MOST_KEPT = 150_000_000  # Bytes of PoCL's cache; one run makes 26 million.
 
 
 class Plugin:
@@ -291,10 +292,9 @@ def main():
         return 0
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        kept = build / "pocl_cache"
-        if sum(file.stat().st_size for file in kept.rglob("*") if file.is_file()) > MOST_KEPT:
-            shutil.rmtree(kept)
-        plugin = Plugin(Installed(build, folder), folder, None if arguments.full else kept)
+        # The lock is held until this process ends.
+        kept, _ = (None if arguments.full else folder_of_one_run("pocl", MOST_KEPT)) or (None, None)
+        plugin = Plugin(Installed(build, folder), folder, kept)
         if not attempt("build", test_build, plugin):
             return 1
         chosen = parts(plugin, build, arguments.full)
@@ -306,7 +306,7 @@ def main():
                 print(f"SKIP {name}: {part}")
             else:
                 good &= attempt(name, *part)
-    if not good:  # What was kept may be the reason.
+    if not good and kept is not None:  # What was kept may be the reason.
         shutil.rmtree(kept, ignore_errors=True)
     return 0 if good else 1
 
