@@ -381,11 +381,12 @@ Literal numbers(const Dims& dims) {
 // A check on the host splits the program in two.
 TEST(Segments, EndAtWhatTheHostDoes) {
   const char* const parted = R"(func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %c = stablehlo.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
   %0 = stablehlo.sine %x : tensor<2x3xf32>
-  %1 = stablehlo.transpose %0, dims = [1, 0] : (tensor<2x3xf32>) -> tensor<3x2xf32>
-  %2 = stablehlo.cosine %1 : tensor<3x2xf32>
-  check.expect_almost_eq %2, %2 : tensor<3x2xf32>
-  %3 = stablehlo.transpose %2, dims = [1, 0] : (tensor<3x2xf32>) -> tensor<2x3xf32>
+  %1 = stablehlo.dot_general %c, %0, contracting_dims = [1] x [0] : (tensor<2x2xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  %2 = stablehlo.cosine %1 : tensor<2x3xf32>
+  check.expect_almost_eq %2, %2 : tensor<2x3xf32>
+  %3 = stablehlo.dot_general %c, %2, contracting_dims = [1] x [0] : (tensor<2x2xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
   %4 = stablehlo.tanh %3 : tensor<2x3xf32>
   return %4 : tensor<2x3xf32>
 })";

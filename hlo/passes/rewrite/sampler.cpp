@@ -294,15 +294,32 @@ class PatternSampler : public Sampler {
     Type common = number_type();
     if (common.rank() == 0) return {};
     const auto axis = static_cast<size_t>(random.below(common.rank()));
-    if (pattern.operands[0].kind != Pattern::Kind::kRest) {
-      const Value x = make(pattern.operands[0], common);
-      return x ? b().concatenate({x}, static_cast<int64_t>(axis)) : Value();
-    }
-    std::vector<Value> parts;
-    for (int64_t i = random.between(1, 4); i > 0; --i) {
+    return concatenate(pattern, common, axis);
+  }
+
+  // Those that it concatenates are mostly along the same axis.
+  Value concatenate(const Pattern& pattern, const Type& common, size_t axis) {
+    const auto part_type = [&] {
       Dims shape = common.dims();
       shape[axis] = random.below(3);
-      parts.push_back(parameter(Type::tensor(common.element_type(), shape)));
+      return Type::tensor(common.element_type(), shape);
+    };
+    std::vector<Value> parts;
+    for (const Pattern& each : pattern.operands) {
+      if (each.kind == Pattern::Kind::kRest) {
+        for (int64_t i = random.between(1, 4); i > 0; --i) parts.push_back(parameter(part_type()));
+      } else if (each.kind == Pattern::Kind::kOp && each.code == OpCode::kConcatenate) {
+        const auto other = static_cast<size_t>(random.below(common.rank()));
+        const Value inner = concatenate(each, common, random.one_in(4) ? other : axis);
+        // Along another axis it has other sizes than its neighbours.
+        for (size_t d = 0; inner && d < common.dims().size(); ++d) {
+          if (d != axis && inner.type().dims()[d] != common.dims()[d]) return {};
+        }
+        parts.push_back(inner);
+      } else {
+        parts.push_back(make(each, pattern.operands.size() == 1 ? common : part_type()));
+      }
+      if (!parts.empty() && !parts.back()) return {};
     }
     return b().concatenate(parts, static_cast<int64_t>(axis));
   }

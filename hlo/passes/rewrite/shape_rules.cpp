@@ -69,6 +69,31 @@ constexpr Condition kSomeAreEmpty{
       const auto is_empty = [](Value part) { return element_count(part.type().dims()) == 0; };
       return std::ranges::any_of(m.rest, is_empty) && !std::ranges::all_of(m.rest, is_empty);
     }};
+// The concatenated array that contains all elements of a slice, and its first index; null if there
+// is none.
+std::pair<Value, int64_t> part_of_slice(const Match& m) {
+  const auto axis = static_cast<size_t>(m.inner().integer(AttrKey::dimension));
+  const int64_t count = m.root().result_type().dims()[axis];
+  const int64_t first = m.root().i64s(AttrKey::start_indices)[axis];
+  const int64_t last = first + (count - 1) * m.root().i64s(AttrKey::strides)[axis];
+  int64_t begin = 0;
+  for (const Value part : m.rest) {
+    const int64_t end = begin + part.type().dims()[axis];
+    if (count > 0 && first >= begin && last < end) return {part, begin};
+    begin = end;
+  }
+  return {};
+}
+constexpr Condition kWithinOnePart{"the slice lies within one of xs", [](const Match& m) {
+                                     return part_of_slice(m).first.def != nullptr;
+                                   }};
+constexpr Condition kFewTogether{
+    "both are along one dimension, nothing else reads the inner one, and xs are at most three",
+    [](const Match& m) {
+      constexpr size_t kMost = 3;  // Fusions take what moves elements of four arrays.
+      return m.root().integer(AttrKey::dimension) == m.inner().integer(AttrKey::dimension) &&
+             m.inner().uses().size() == 1 && m.rest.size() <= kMost;
+    }};
 constexpr Condition kKnownStarts{
     "the starts are constants", [](const Match& m) {
       return std::ranges::all_of(m.rest, [](Value start) { return splat_of(start) != nullptr; });
@@ -396,6 +421,26 @@ Value concatenate_filled(Builder& b, const Match& match) {
   }
   return parts.empty() ? Value() : b.concatenate(parts, axis);
 }
+Value slice_of_part(Builder& b, const Match& match) {
+  const auto [part, begin] = part_of_slice(match);
+  const auto axis = static_cast<size_t>(match.inner().integer(AttrKey::dimension));
+  I64s starts = match.root().i64s(AttrKey::start_indices);
+  I64s limits = match.root().i64s(AttrKey::limit_indices);
+  const I64s& strides = match.root().i64s(AttrKey::strides);
+  starts[axis] -= begin;
+  limits[axis] = starts[axis] + (match.root().result_type().dims()[axis] - 1) * strides[axis] + 1;
+  return b.slice(part, std::move(starts), std::move(limits), strides);
+}
+Value concatenate_nested_first(Builder& b, const Match& match) {
+  std::vector<Value> parts = match.rest;
+  parts.push_back(match.x());
+  return b.concatenate(parts, match.root().integer(AttrKey::dimension));
+}
+Value concatenate_nested_second(Builder& b, const Match& match) {
+  std::vector<Value> parts = {match.x()};
+  parts.insert(parts.end(), match.rest.begin(), match.rest.end());
+  return b.concatenate(parts, match.root().integer(AttrKey::dimension));
+}
 Value slice_at_known_start(Builder& b, const Match& match) {
   const Dims& dims = match.x().type().dims();
   I64s starts;
@@ -445,6 +490,12 @@ constexpr Rule kRules[] = {
      .build = compose_slices, .because = "starts and strides compose"},
     {.name = "pad-nothing", .pattern = "pad(x, y)", .where = kNoPadding, .replacement = "x",
      .because = "no element is added"},
+    {.name = "slice-of-part", .pattern = "slice(concatenate(xs...))", .where = kWithinOnePart,
+     .replacement = "slice of one of xs", .build = slice_of_part, .because = "the others have none of its elements"},
+    {.name = "concatenate-nested-first", .pattern = "concatenate(concatenate(xs...), x)", .where = kFewTogether,
+     .replacement = "concatenate(xs..., x)", .build = concatenate_nested_first, .because = "the order of elements stays"},
+    {.name = "concatenate-nested-second", .pattern = "concatenate(x, concatenate(xs...))", .where = kFewTogether,
+     .replacement = "concatenate(x, xs...)", .build = concatenate_nested_second, .because = "the order of elements stays"},
     {.name = "concatenate-one", .pattern = "concatenate(x)", .replacement = "x",
      .because = "there is only one operand"},
     {.name = "concatenate-empty", .pattern = "concatenate(xs...)", .where = kSomeAreEmpty,
