@@ -1,4 +1,6 @@
 // Ops that move elements: each element of the result is an element of an operand at another index.
+#include <utility>
+
 #include "hlo/lower/elements/bit_patterns.h"
 #include "hlo/lower/elements/index_math.h"
 #include "hlo/lower/elements/rules.h"
@@ -75,8 +77,10 @@ Element pad(ElementEmitter& e, const Instruction& op, const Values& index) {
   const I64s& low = op.i64s(AttrKey::edge_padding_low);
   const I64s& interior = op.i64s(AttrKey::interior_padding);
   Values from(index.size());
-  ValueId inside = b.pred(true);
+  // Lanes mostly differ in the last dimension alone, so that they share the other condition.
+  ValueId row = b.pred(true), inside = b.pred(true);
   for (size_t i = 0; i < index.size(); ++i) {
+    if (i + 1 == index.size()) row = std::exchange(inside, b.pred(true));
     const ValueId moved = b.sub(index[i], b.index(low[i]));
     const ValueId step = b.index(interior[i] + 1);
     const int64_t extent = dims[i] == 0 ? 0 : (dims[i] - 1) * (interior[i] + 1) + 1;
@@ -86,9 +90,12 @@ Element pad(ElementEmitter& e, const Instruction& op, const Values& index) {
     }
     from[i] = b.div(moved, step);
   }
-  return e.if_else(
-      inside, op.result_type().element_type(), [&] { return e.element(op.operand(0), from); },
-      [&] { return e.element(op.operand(1), {}); });
+  const ElementType type = op.result_type().element_type();
+  const auto padding = [&] { return e.element(op.operand(1), {}); };
+  const auto within_row = [&] {
+    return e.if_else(inside, type, [&] { return e.element(op.operand(0), from); }, padding);
+  };
+  return e.if_else(row, type, within_row, padding);
 }
 
 // A non-empty operand of a concatenation, and its start.

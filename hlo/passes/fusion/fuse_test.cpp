@@ -289,6 +289,33 @@ TEST(FusedTransposes, StayAloneIfOthersReadThem) {
                    "transpose"));
 }
 
+// A pad of short rows keeps a kernel of its own if the rows are joined: indices would be divided.
+TEST(FusedPads, OfShortRowsStayAlone) {
+  for (const auto& [rows, joined] :
+       {std::pair("1000x2", "2000"), std::pair("1000x2", "2x1000x1")}) {
+    const auto module =
+        import_module(fmt::format(R"(func.func @main(%x: tensor<1000x1xf32>) -> tensor<{1}xf32> {{
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %p = stablehlo.pad %x, %zero, low = [0, 0], high = [0, 1], interior = [0, 0]
+      : (tensor<1000x1xf32>, tensor<f32>) -> tensor<{0}xf32>
+  %r = stablehlo.reshape %p : (tensor<{0}xf32>) -> tensor<{1}xf32>
+  %s = stablehlo.sine %r : tensor<{1}xf32>
+  %n = stablehlo.negate %s : tensor<{1}xf32>
+  return %n : tensor<{1}xf32>
+}})",
+                                  rows, joined),
+                      "t");
+    ASSERT_TRUE(module) << module.error().to_string();
+    ASSERT_TRUE(fuse_elements(**module) && verify(**module).ok());
+    std::vector<std::string> names;
+    for (const Instruction* fusion : ops(**module, {"fusion"})) {
+      for (const Instruction& op : fusion->region(0)) names.emplace_back(op.info().short_name());
+    }
+    EXPECT_TRUE(has(names, "negate"));
+    EXPECT_EQ(has(names, "pad"), std::string_view(joined) != "2000") << joined;
+  }
+}
+
 TEST(FusedConvolutions, StoreWhatFollowsThem) {
   const std::string body = convolution("c", "x") + R"(
   %bias = stablehlo.broadcast_in_dim %b, dims = [3] : (tensor<16xf32>) -> tensor<1x8x8x16xf32>

@@ -354,6 +354,16 @@ class Fusing {
     });
   }
 
+  // Whether it joins short rows that a pad makes, whose lanes know their places: those of long rows
+  // would divide their indices.
+  static bool joins_padded_rows(const Instruction& op) {
+    constexpr int64_t kShortRow = 16;
+    if (op.code() != OpCode::kReshape || op.operand(0).def->code() != OpCode::kPad) return false;
+    const Dims& from = op.operand_type(0).dims();
+    const Dims& to = op.result_type().dims();
+    return !from.empty() && !to.empty() && from.back() <= kShortRow && to.back() > from.back();
+  }
+
   void take_mover(Instruction& op) {
     std::vector<std::pair<GroupPtr, std::vector<Use>>> readers;  // In the order of their uses.
     std::map<GroupPtr, size_t> number;
@@ -368,6 +378,7 @@ class Fusing {
     if (readers.empty()) return;
     // A gather that reads few elements of an array would read them far apart.
     if (std::ranges::any_of(op.uses(), is_indexed)) return;
+    if (joins_padded_rows(op)) return;
     const bool slices = op.code() == OpCode::kSlice || op.code() == OpCode::kDynamicSlice;
     if (slices && readers.size() > 1 && is_updated(op.operand(0))) return;
     if (slices && !is_read_before_updates(op.operand(0), *readers[0].first)) return;

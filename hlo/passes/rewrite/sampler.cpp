@@ -143,6 +143,7 @@ class PatternSampler : public Sampler {
       return elementwise(pattern, wanted);
     }
     if (pattern.code == OpCode::kConcatenate) return concatenate(pattern);
+    if (pattern.code == OpCode::kPad && random.one_in(4)) return pad_of_long_rows(pattern);
     if (info.sample == nullptr) return {};
     const Pattern* const outer = std::exchange(sampled_, &pattern);
     Instruction* const made = info.sample(*this, pattern.code);
@@ -288,6 +289,15 @@ class PatternSampler : public Sampler {
                      {AttrKey::dimension_numbers, numbers},
                      {AttrKey::feature_group_count, IntegerAttr{1, kS64}},
                      {AttrKey::batch_group_count, IntegerAttr{1, kS64}}});
+  }
+
+  Value pad_of_long_rows(const Pattern& pattern) {
+    const ElementType type = number_type().element_type();
+    const Value x = make(pattern.operands[0], Type::tensor(type, {2, random.between(40, 140)}));
+    const Value y = make(pattern.operands[1], Type::tensor(type, {}));
+    if (!x || !y || x.type().rank() != 2) return {};
+    const auto edge = [&] { return I64s{random.between(-1, 1), random.between(-2, 3)}; };
+    return b().pad(x, y, edge(), edge(), {random.between(0, 1), random.between(0, 3)});
   }
 
   Value concatenate(const Pattern& pattern) {

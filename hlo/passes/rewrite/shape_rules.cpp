@@ -54,6 +54,15 @@ constexpr Condition kNoPadding{"there is no padding", [](const Match& m) {
                                         all_are(m.root().i64s(AttrKey::edge_padding_high), 0) &&
                                         all_are(m.root().i64s(AttrKey::interior_padding), 0);
                                }};
+constexpr Condition kGapsInLongRows{
+    "elements of y are between those of x in the last dimension, more than 128 with them",
+    [](const Match& m) {
+      constexpr int64_t kLongRow = 128;  // Lanes of shorter ones know their places.
+      const Dims& dims = m.x().type().dims();
+      if (dims.empty()) return false;
+      const int64_t gap = m.root().i64s(AttrKey::interior_padding).back();
+      return gap > 0 && gap < kLongRow && dims.back() > 1 && dims.back() > kLongRow / (gap + 1);
+    }};
 constexpr Condition kShortDimensions{
     "the reversed dimensions have at most one element", [](const Match& m) {
       return std::ranges::all_of(m.root().i64s(AttrKey::dimensions), [&](int64_t d) {
@@ -421,6 +430,32 @@ Value concatenate_filled(Builder& b, const Match& match) {
   }
   return parts.empty() ? Value() : b.concatenate(parts, axis);
 }
+// Each element of the last dimension becomes a row, with what is behind it.
+Value pad_rows(Builder& b, const Match& match) {
+  const Instruction& op = match.root();
+  const I64s& lows = op.i64s(AttrKey::edge_padding_low);
+  const I64s& highs = op.i64s(AttrKey::edge_padding_high);
+  I64s interior = op.i64s(AttrKey::interior_padding), low = lows, high = highs;
+  const size_t last = lows.size() - 1;
+  const int64_t gap = std::exchange(interior[last], 0);
+  low[last] = high[last] = 0;
+  low.push_back(0);
+  high.push_back(gap);
+  interior.push_back(0);
+  Dims rows = match.x().type().dims();
+  rows.push_back(1);
+  const Value y = match.variables[1];
+  const Value padded = b.pad(b.reshape(match.x(), std::move(rows)), y, low, high, interior);
+  if (!padded) return {};
+  Dims joined = op.result_type().dims();
+  joined[last] = match.x().type().dims()[last] * (gap + 1);
+  const Value whole = b.reshape(padded, std::move(joined));
+  if (lows[last] == 0 && highs[last] == gap) return whole;
+  I64s before(last + 1), behind(last + 1);
+  before[last] = lows[last];
+  behind[last] = highs[last] - gap;
+  return b.pad(whole, y, std::move(before), std::move(behind), I64s(last + 1));
+}
 Value slice_of_part(Builder& b, const Match& match) {
   const auto [part, begin] = part_of_slice(match);
   const auto axis = static_cast<size_t>(match.inner().integer(AttrKey::dimension));
@@ -490,6 +525,9 @@ constexpr Rule kRules[] = {
      .build = compose_slices, .because = "starts and strides compose"},
     {.name = "pad-nothing", .pattern = "pad(x, y)", .where = kNoPadding, .replacement = "x",
      .because = "no element is added"},
+    {.name = "pad-rows", .pattern = "pad(x, y)", .where = kGapsInLongRows,
+     .replacement = "pad(reshape(pad(reshape(x), y)), y)", .build = pad_rows,
+     .because = "an element and what is behind it are a row", .is_late = true},
     {.name = "slice-of-part", .pattern = "slice(concatenate(xs...))", .where = kWithinOnePart,
      .replacement = "slice of one of xs", .build = slice_of_part, .because = "the others have none of its elements"},
     {.name = "concatenate-nested-first", .pattern = "concatenate(concatenate(xs...), x)", .where = kFewTogether,
