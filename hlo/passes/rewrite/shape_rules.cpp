@@ -78,6 +78,64 @@ constexpr Condition kSomeAreEmpty{
       const auto is_empty = [](Value part) { return element_count(part.type().dims()) == 0; };
       return std::ranges::any_of(m.rest, is_empty) && !std::ranges::all_of(m.rest, is_empty);
     }};
+// The dimensions of `from` that each dimension of `to` joins, in order: an array of dimensions
+// `from` reshaped to `to`. Nothing if one is split.
+std::optional<std::vector<Dims>> joined_dimensions(const Dims& from, const Dims& to) {
+  std::vector<Dims> groups;
+  size_t next = 0;
+  for (const int64_t size : to) {
+    Dims& group = groups.emplace_back();
+    int64_t product = 1;
+    while (next < from.size() && (group.empty() || product < size)) {
+      group.push_back(from[next]);
+      product *= from[next++];
+    }
+    if (product != size || group.empty()) return {};
+  }
+  while (!groups.empty() && next < from.size() && from[next] == 1)
+    groups.back().push_back(from[next++]);
+  return next == from.size() ? std::optional(groups) : std::nullopt;
+}
+// As one broadcast: its dimensions, and the place among them of each dimension of x.
+struct JoinedBroadcast {
+  Dims dims;
+  I64s places;
+};
+std::optional<JoinedBroadcast> joined_broadcast(const Match& m) {
+  const Instruction &outer = *m.ops[1], &first = *m.ops[3];
+  const Dims& to = outer.result_type().dims();
+  const Dims& middle = m.ops[2]->result_type().dims();
+  const auto groups = joined_dimensions(first.result_type().dims(), middle);
+  if (!groups) return {};
+  const I64s& outer_places = outer.i64s(AttrKey::broadcast_dimensions);
+  JoinedBroadcast all;
+  std::vector<I64s> place_of_group(middle.size());
+  for (size_t d = 0; d < to.size(); ++d) {
+    const auto found = std::ranges::find(outer_places, static_cast<int64_t>(d));
+    const auto group = static_cast<size_t>(found - outer_places.begin());
+    if (found == outer_places.end()) {
+      all.dims.push_back(to[d]);
+      continue;
+    }
+    if (middle[group] != to[d]) return {};
+    for (const int64_t size : (*groups)[group]) {
+      place_of_group[group].push_back(std::ssize(all.dims));
+      all.dims.push_back(size);
+    }
+  }
+  I64s flat;
+  for (const I64s& each : place_of_group) flat.insert(flat.end(), each.begin(), each.end());
+  for (const int64_t d : first.i64s(AttrKey::broadcast_dimensions))
+    all.places.push_back(flat[static_cast<size_t>(d)]);
+  constexpr size_t kMostRank = 10;
+  return all.dims.size() <= kMostRank ? std::optional(all) : std::nullopt;
+}
+constexpr Condition kRepeatsInTwoDimensions{
+    "both repeat elements, and the inner reshape splits no dimension", [](const Match& m) {
+      const auto count = [](Value x) { return element_count(x.type().dims()); };
+      return count(m.ops[1]->result()) > count(m.ops[2]->result()) &&
+             count(m.ops[3]->result()) > count(m.x()) && joined_broadcast(m).has_value();
+    }};
 // The concatenated array that contains all elements of a slice, and its first index; null if there
 // is none.
 std::pair<Value, int64_t> part_of_slice(const Match& m) {
@@ -430,6 +488,11 @@ Value concatenate_filled(Builder& b, const Match& match) {
   }
   return parts.empty() ? Value() : b.concatenate(parts, axis);
 }
+Value repeat_at_once(Builder& b, const Match& match) {
+  JoinedBroadcast all = *joined_broadcast(match);
+  const Value repeated = b.broadcast_in_dim(match.x(), std::move(all.dims), std::move(all.places));
+  return repeated ? b.reshape(repeated, match.root().result_type().dims()) : Value();
+}
 // Each element of the last dimension becomes a row, with what is behind it.
 Value pad_rows(Builder& b, const Match& match) {
   const Instruction& op = match.root();
@@ -508,6 +571,9 @@ constexpr Rule kRules[] = {
     {.name = "reshape-broadcast", .pattern = "reshape(broadcast_in_dim(x))",
      .where = kRepeatsNothing, .replacement = "reshape(x)", .build = reshape_at_once,
      .because = "no element is repeated, and their order stays"},
+    {.name = "repeat-repeat", .pattern = "reshape(broadcast_in_dim(reshape(broadcast_in_dim(x))))",
+     .where = kRepeatsInTwoDimensions, .replacement = "reshape(broadcast_in_dim(x))",
+     .build = repeat_at_once, .because = "elements are repeated in both dimensions at once"},
     {.name = "broadcast-identity", .pattern = "broadcast_in_dim(x)", .where = kIdentityBroadcast,
      .replacement = "x", .because = "no element moves"},
     {.name = "broadcast-broadcast", .pattern = "broadcast_in_dim(broadcast_in_dim(x))",
