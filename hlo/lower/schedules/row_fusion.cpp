@@ -89,6 +89,29 @@ class RowKernel {
     });
   }
 
+  // A short row is in registers, whose elements are computed once.
+  void in_registers(TuningParameters& tuning) {
+    std::vector<Values> places;
+    for (int64_t n = 0; n < element_count(fusion_.row); ++n) {
+      Values& at = places.emplace_back();
+      int64_t size = element_count(fusion_.row);
+      for (const int64_t extent : fusion_.row) {
+        size /= extent;
+        at.push_back(b_.index(n / size % extent));
+      }
+    }
+    for_each_index(b_, fusion_.rows, tuning, [&](const Values& row) {
+      for (const Instruction* reduce : fusion_.reductions)
+        maker_.e().provide(*reduce, row, reduced(*reduce, row, places));
+      store_results(maker_, fused_, single_, single_memories_, row);
+      for (const Values& at : places) {
+        for (const uint32_t r : whole_) maker_.e().element(fused_.results[r], joined(row, at));
+      }
+      for (const Values& at : places)
+        store_results(maker_, fused_, whole_, whole_memories_, joined(row, at));
+    });
+  }
+
   void in_lanes(TuningParameters& tuning) {
     for_each_index(b_, fusion_.rows, tuning, [&](const Values& row) {
       for (const Instruction* reduce : fusion_.reductions) {
@@ -103,6 +126,18 @@ class RowKernel {
   }
 
  private:
+  Elements reduced(const Instruction& reduce, const Values& row,
+                   const std::vector<Values>& places) {
+    const LeafReduction reduction = leaves_of_reduce(maker_.e(), reduce, row);
+    Values combined = reduction.spec.inits;
+    for (const Values& at : places) {
+      const Values leaf = reduction.spec.leaf(at);
+      combined.insert(combined.end(), leaf.begin(), leaf.end());
+      combined = reduction.spec.combine(combined);
+    }
+    return reduction.rounded(ElementEmitter::unflat(combined, reduction.types));
+  }
+
   static Values joined(const Values& row, const Values& at) {
     Values index = row;
     index.insert(index.end(), at.begin(), at.end());
@@ -165,10 +200,45 @@ bool reads_rows(const FusedOp& fused, const RowFusion& fusion) {
   });
 }
 
+// Whether there is so much to do for each element that to take rows apart is little beside it: a
+// math function, or several reductions.
+bool has_work_of_elements(const FusedOp& fused, const RowFusion& fusion) {
+  return fusion.reductions.size() > 1 ||
+         std::ranges::any_of(fused.inner, [&](const Instruction* op) {
+           const ElementRule* const rule = op->info().element;
+           return rule != nullptr && rule->operation && kernel::is_math(*rule->operation) &&
+                  op->result_type().dims() == fusion.whole();
+         });
+}
+
+// The most elements of a row that lanes have in registers: those of adjacent lanes are vectors,
+// which shuffles take from rows of memory. Elements that a workgroup would convert are worth more
+// of them.
+int64_t most_in_registers(const FusedOp& fused, const RowFusion& fusion) {
+  constexpr int64_t kFew = 8, kSome = 12, kMany = 16;
+  if (!has_work_of_elements(fused, fusion)) return kFew;
+  const bool narrow = std::ranges::any_of(fused.op.operands(), [](Value value) {
+    return value.type().is_tensor() && storage_bytes(value.type().element_type()) < 4;
+  });
+  const int64_t count = element_count(fusion.row);
+  const bool few_shuffles = count <= kSome ? count % 2 == 0 || count < kFew + 2 : count == kMany;
+  return narrow || few_shuffles ? kMany : kFew;
+}
+
+bool is_in_registers(const FusedOp& fused, const RowFusion& fusion, const LowerLimits& limits) {
+  constexpr int64_t kMostOps = 240;  // of a row
+  const int64_t count = element_count(fusion.row);
+  return limits.vector_bytes >= limits.cost.wide_register && count > 1 &&
+         count <= most_in_registers(fused, fusion) && count * std::ssize(fused.inner) <= kMostOps &&
+         reads_rows(fused, fusion);
+}
+
 std::optional<double> estimate_lane(const ScheduleInput& input) {
+  constexpr double kInRegisters = 0.4;
   const RowFusion fusion = row_fusion_of(input.fused);
   if (fusion.reductions.empty()) return std::nullopt;
-  return input.elements_seconds / repeated(input, fusion);
+  const bool registers = is_in_registers(input.fused, fusion, input.limits);
+  return input.elements_seconds / repeated(input, fusion) * (registers ? kInRegisters : 1);
 }
 
 std::optional<double> estimate_workgroup(const ScheduleInput& input) {
@@ -198,8 +268,9 @@ Taken emit_rows(LoweredOp& lowered, const FusedOp& fused, TuningParameters& tuni
   const int64_t room = limits.scratch_bytes - reductions * kPartialBytes;
   return try_kernel(lowered, fused.op, "_rows", [&](KernelMaker& maker) {
     RowKernel kernel(maker, fused, fusion, room);
-    if (!in_workgroup) return kernel.in_lanes(tuning);
-    kernel.in_workgroup(keep);
+    if (in_workgroup) return kernel.in_workgroup(keep);
+    if (is_in_registers(fused, fusion, limits)) return kernel.in_registers(tuning);
+    kernel.in_lanes(tuning);
   });
 }
 
@@ -223,6 +294,11 @@ constinit const Schedule kRowWorkgroup = {"row-workgroup",
                                           estimate_workgroup,
                                           emit_workgroup};
 constinit const Schedule kRowLane = {
-    "row-lane", "the same for short rows", "one lane per row", {}, estimate_lane, emit_lane};
+    "row-lane",
+    "the same for short rows",
+    "one lane per row; where vectors are wide, the elements of a row of up to 16 are registers",
+    {},
+    estimate_lane,
+    emit_lane};
 
 }  // namespace tenon::hlo::lower

@@ -1,8 +1,9 @@
-// Transposes to and from rows of a few elements, where lanes are wide vectors.
+// Rows of a few elements where lanes are wide vectors: transposes to and from them, and reductions.
 #include <algorithm>
 
 #include "core/kernel/ir/visitor.h"
 #include "hlo/lower/schedules/schedules_test_util.h"
+#include "hlo/passes/pass.h"
 
 namespace tenon::conformance {
 namespace {
@@ -99,6 +100,68 @@ TEST(ShortTransposes, WholeBoxesAreApart) {
   EXPECT_EQ(loops_of({{9, 96}, {1, 0}}), 1);
   options.limits.vector_bytes = 16;
   EXPECT_EQ(loops_of({{9, 101}, {1, 0}}), 1);
+}
+
+// The greatest of each row subtracted from it, or also what is left summed.
+std::string rows_less_greatest(int64_t count, std::string_view type, bool is_summed) {
+  const std::string sum = R"(
+  %sum = stablehlo.reduce(%d init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<{0}>, tensor<{1}>) -> tensor<70x{1}>
+  %wide = stablehlo.broadcast_in_dim %sum, dims = [0] : (tensor<70x{1}>) -> tensor<{0}>
+  %r = stablehlo.subtract %d, %wide : tensor<{0}>)";
+  return fmt::format(
+      R"(func.func @main(%x: tensor<{0}>) -> tensor<{0}> {{
+  %zero = stablehlo.constant dense<0.0> : tensor<{1}>
+  %m = stablehlo.reduce(%x init: %zero) applies stablehlo.maximum across dimensions = [1] : (tensor<{0}>, tensor<{1}>) -> tensor<70x{1}>
+  %b = stablehlo.broadcast_in_dim %m, dims = [0] : (tensor<70x{1}>) -> tensor<{0}>
+  %d = stablehlo.subtract %x, %b : tensor<{0}>{2}
+  return {3} : tensor<{0}>
+}})",
+      fmt::format("70x{}x{}", count, type), type,
+      is_summed ? fmt::format(fmt::runtime(sum), fmt::format("70x{}x{}", count, type), type) : "",
+      is_summed ? "%r" : "%d");
+}
+
+// Rows in registers of a lane have no loop over their elements. Those of more are so if there is
+// enough to do for each element.
+TEST(ShortRows, AreInRegistersOfALane) {
+  struct Expected {
+    int64_t count;
+    std::string_view type;
+    bool is_summed;
+    bool in_registers;
+  };
+  hlo::LowerOptions options;
+  options.limits.vector_bytes = 64;
+  options.limits.scratch_bytes = 256 << 10;
+  for (const Expected& c : {Expected{2, "f32", false, true},
+                            {8, "f32", false, true},
+                            {10, "f32", false, false},
+                            {10, "f32", true, true},
+                            {12, "f64", true, true},
+                            {13, "f32", true, false},
+                            {13, "bf16", true, true},
+                            {16, "f32", true, true},
+                            {17, "bf16", true, false}}) {
+    const std::string text = rows_less_greatest(c.count, c.type, c.is_summed);
+    SCOPED_TRACE(text);
+    const auto plain = imported(text);
+    const auto module = imported(text);
+    ASSERT_TRUE(hlo::fuse_elements(*module));
+    const auto program = hlo::compile_to_program(*module, options);
+    ASSERT_TRUE(program) << program.error().to_string();
+    ASSERT_EQ(program->kernels.size(), 1U);
+    const kernel::Kernel& kernel = program->kernels[0];
+    const bool has_loops = kernel::any_node(kernel, kernel.body, [](const kernel::Node& n) {
+      return n.op == kernel::OpCode::kReduce || n.op == kernel::OpCode::kFor;
+    });
+    EXPECT_EQ(stores_of(kernel) == static_cast<size_t>(c.count) && !has_loops, c.in_registers);
+    const std::vector<Literal> arguments = arguments_of(*plain);
+    const auto expected = hlo::Evaluator(*plain).run(*plain->entry(), arguments);
+    ASSERT_TRUE(expected) << expected.error().to_string();
+    hlo::InterpretedRunOptions run;
+    run.lower.limits = options.limits;
+    expect_results(*module, arguments, *expected, run);
+  }
 }
 
 }  // namespace
