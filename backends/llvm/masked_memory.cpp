@@ -228,7 +228,11 @@ llvm::PreservedAnalyses ExpandMaskedMemoryPass::run(llvm::Function& function,
   }
   // Operands of later ones may be results of earlier ones.
   for (llvm::IntrinsicInst* const call : calls) expand(*masked_access(*call));
-  return calls.empty() ? llvm::PreservedAnalyses::all() : llvm::PreservedAnalyses::none();
+  if (!calls.empty()) return llvm::PreservedAnalyses::none();
+  if (gathers.empty()) return llvm::PreservedAnalyses::all();
+  llvm::PreservedAnalyses preserved;
+  preserved.preserveSet<llvm::CFGAnalyses>();
+  return preserved;
 }
 
 }  // namespace tenon::codegen

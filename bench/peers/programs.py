@@ -15,6 +15,7 @@ from breadth import breadth
 from models import MODELS, attentions, draws, numbers
 from moves import moves, norms, skinny
 from narrow import narrow
+from short import short
 from special import special_programs
 
 try:
@@ -25,7 +26,7 @@ except ImportError:  # The environment of frameworks/jax has none: PyTorch is le
 
 @dataclasses.dataclass
 class Program:
-    group: str  # breadth, narrow, moves, skinny, norms, special, rows, contractions, small, scans, convolutions, ffts, sorts, indexing, linalg, loops, attention, random, models, applications
+    group: str  # breadth, narrow, short, moves, skinny, norms, special, rows, contractions, small, scans, convolutions, ffts, sorts, indexing, linalg, loops, attention, random, models, applications
     name: str
     function: Callable
     arguments: list[Any]
@@ -484,6 +485,7 @@ def all_programs() -> list[Program]:
             + [Program("breadth", *each) for each in breadth()]
             + [Program("special", name, function, of, x64=wide) for name, function, of, wide in special_programs()]
             + [Program("narrow", *each) for each in narrow()]
+            + [Program("short", *each) for each in short()]
             + [Program("moves", *each) for each in moves()]
             + [Program("skinny", *each) for each in skinny()]
             + [Program("norms", *each) for each in norms()]

@@ -106,7 +106,7 @@ OwnDimensions own_of_transpose(const Instruction& op) {
 // Whether a fusion has a transpose to short rows of the shape of its results.
 bool ends_in_short_rows(const FusedOp& fused, const Dims& dims) {
   constexpr int64_t kShortRow = 16;
-  return std::ranges::any_of(fused.inner, [&](const Instruction* op) {
+  return !dims.empty() && std::ranges::any_of(fused.inner, [&](const Instruction* op) {
     return op->code() == OpCode::kTranspose && op->result_type().dims() == dims &&
            dims.back() < kShortRow && own_of_transpose(*op).begin == dims.size() &&
            op->i64s(AttrKey::permutation).back() + 1 != std::ssize(dims);

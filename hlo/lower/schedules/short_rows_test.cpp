@@ -85,6 +85,20 @@ TEST(ShortTransposes, ElementsOfARowAreThoseOfALane) {
   }
 }
 
+// Of scalars, too, which rules mostly remove: quantized ones stay.
+TEST(ShortTransposes, OfScalars) {
+  const auto module = imported(R"(func.func @main(%x: tensor<f32>) -> tensor<f32> {
+  %q = stablehlo.uniform_quantize %x : (tensor<f32>) -> tensor<!quant.uniform<i8:f32, 0.5>>
+  %t = stablehlo.transpose %q, dims = [] : (tensor<!quant.uniform<i8:f32, 0.5>>) -> tensor<!quant.uniform<i8:f32, 0.5>>
+  %d = stablehlo.uniform_dequantize %t : (tensor<!quant.uniform<i8:f32, 0.5>>) -> tensor<f32>
+  return %d : tensor<f32>
+})");
+  hlo::LowerOptions options;
+  options.limits.vector_bytes = 64;
+  const auto program = hlo::compile_to_program(*module, options);
+  EXPECT_TRUE(program) << program.error().to_string();
+}
+
 // Workgroups whose boxes lie within the array have a loop without a condition.
 TEST(ShortTransposes, WholeBoxesAreApart) {
   hlo::LowerOptions options;

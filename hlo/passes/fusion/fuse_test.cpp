@@ -289,6 +289,21 @@ TEST(FusedTransposes, StayAloneIfOthersReadThem) {
                    "transpose"));
 }
 
+TEST(FusedTransposes, OfScalarsAndVectorsStay) {
+  for (const auto& [type, dims] : {std::pair("f32", "[]"), std::pair("3xf32", "[0]")}) {
+    const auto module = import_module(
+        fmt::format(R"(func.func @main(%x: tensor<{0}>, %y: tensor<{0}>) -> tensor<{0}> {{
+  %t = stablehlo.transpose %x, dims = {1} : (tensor<{0}>) -> tensor<{0}>
+  %s = stablehlo.add %t, %y : tensor<{0}>
+  return %s : tensor<{0}>
+}})",
+                    type, dims),
+        "t");
+    ASSERT_TRUE(module) << module.error().to_string();
+    EXPECT_FALSE(fuse_elements(**module).value());
+  }
+}
+
 // A pad of short rows keeps a kernel of its own if the rows are joined: indices would be divided.
 TEST(FusedPads, OfShortRowsStayAlone) {
   for (const auto& [rows, joined] :

@@ -428,7 +428,8 @@ class Fusing {
 
   void take_transpose(Instruction& op) {
     constexpr size_t kMostOps = 8;  // More, and a CPU does not transpose them in registers.
-    if (op.uses().empty() || !has_known_sizes(op) || is_updated(op.operand(0))) return;
+    if (op.uses().empty() || !has_known_sizes(op) || op.result_type().rank() < 2) return;
+    if (is_updated(op.operand(0))) return;
     const GroupPtr group = group_of(op.uses()[0].user);
     if (group == nullptr || group->ops.size() >= kMostOps) return;
     const bool all_read = std::ranges::all_of(op.uses(), [&](const Use& use) {
