@@ -55,7 +55,7 @@ namespace {
 
 // The passes clean up after the emitter: stack slots become values, repeated index arithmetic is
 // removed, small kernels are inlined. Vectors are explicit, so there is no vectoriser.
-void add_passes(llvm::FunctionPassManager& passes, const llvm::TargetMachine& machine) {
+void add_passes(llvm::FunctionPassManager& passes) {
   passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
   passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
   passes.addPass(llvm::SimplifyCFGPass());
@@ -63,7 +63,7 @@ void add_passes(llvm::FunctionPassManager& passes, const llvm::TargetMachine& ma
   passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()),
                                                        /*UseMemorySSA=*/true));
   passes.addPass(llvm::EarlyCSEPass());
-  passes.addPass(ExpandMaskedMemoryPass(loads_lanes_of(machine)));
+  passes.addPass(ExpandMaskedMemoryPass());
   passes.addPass(llvm::SimplifyCFGPass());
 }
 
@@ -240,8 +240,7 @@ void set_target(llvm::Module& module, const llvm::TargetMachine& machine) {
 }
 
 void optimize(llvm::Module& module, llvm::TargetMachine& machine,
-              void (*add_passes)(llvm::FunctionPassManager& passes,
-                                 const llvm::TargetMachine& machine)) {
+              void (*add_passes)(llvm::FunctionPassManager& passes)) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager calls;
@@ -266,7 +265,7 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine,
   llvm::ModulePassManager passes;
   passes.addPass(llvm::createModuleToPostOrderCGSCCPassAdaptor(llvm::InlinerPass()));
   llvm::FunctionPassManager for_functions;
-  add_passes(for_functions, machine);
+  add_passes(for_functions);
   passes.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(for_functions)));
   passes.run(module, modules);
 }

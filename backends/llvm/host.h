@@ -58,10 +58,9 @@ Result<std::unique_ptr<llvm::TargetMachine>> make_object_machine(const TargetCpu
 /// Sets the module's triple and data layout to those of `machine`.
 void set_target(llvm::Module& module, const llvm::TargetMachine& machine);
 
-/// Inlines calls, and runs the passes that `add_passes` adds for `machine` on each function.
+/// Inlines calls, and runs the passes that `add_passes` adds on each function.
 void optimize(llvm::Module& module, llvm::TargetMachine& machine,
-              void (*add_passes)(llvm::FunctionPassManager& passes,
-                                 const llvm::TargetMachine& machine));
+              void (*add_passes)(llvm::FunctionPassManager& passes));
 
 /// Adds the passes that write code of `type` to `out`; false if the machine has no such output. On
 /// x86, whose addresses are sums of two registers, without LLVM's loop strength reduction: it took

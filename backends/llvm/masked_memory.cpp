@@ -4,8 +4,6 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicInst.h>
-#include <llvm/MC/MCSubtargetInfo.h>
-#include <llvm/Target/TargetMachine.h>
 
 #include <optional>
 #include <vector>
@@ -68,64 +66,6 @@ bool is_expanded(const MaskedAccess& access, const llvm::TargetTransformInfo& ta
          !is_legal(access, target);
 }
 
-// The lanes of a vector of indices of 32 bits, in 64 bits: two of them leave the register at a
-// time.
-std::vector<Value*> lanes_in_pairs(llvm::IRBuilderBase& b, Value* indices, bool is_signed) {
-  const unsigned lanes = llvm::cast<llvm::FixedVectorType>(indices->getType())->getNumElements();
-  Value* const pairs =
-      b.CreateBitCast(indices, llvm::FixedVectorType::get(b.getInt64Ty(), lanes / 2));
-  std::vector<Value*> result;
-  for (unsigned i = 0; i < lanes / 2; ++i) {
-    Value* const pair = b.CreateExtractElement(pairs, i);
-    Value* const low = b.CreateTrunc(pair, b.getInt32Ty());
-    result.push_back(is_signed ? b.CreateSExt(low, b.getInt64Ty())
-                               : b.CreateZExt(low, b.getInt64Ty()));
-    result.push_back(is_signed ? b.CreateAShr(pair, 32) : b.CreateLShr(pair, 32));
-  }
-  return result;
-}
-
-// The addresses of the lanes.
-std::vector<Value*> places_of(llvm::IRBuilderBase& b, Value* pointers) {
-  const unsigned lanes = llvm::cast<llvm::FixedVectorType>(pointers->getType())->getNumElements();
-  std::vector<Value*> places;
-  auto* const from = llvm::dyn_cast<llvm::GetElementPtrInst>(pointers);
-  const bool has_base = from != nullptr && from->getNumIndices() == 1 &&
-                        !from->getPointerOperandType()->isVectorTy() && lanes % 2 == 0;
-  if (has_base) {
-    Value* indices = from->getOperand(1);
-    const auto* const widened = llvm::dyn_cast<llvm::CastInst>(indices);
-    const bool is_zext = llvm::isa<llvm::ZExtInst>(indices);
-    if (is_zext || llvm::isa<llvm::SExtInst>(indices)) indices = widened->getOperand(0);
-    if (indices->getType()->getScalarSizeInBits() == 32) {
-      for (Value* const index : lanes_in_pairs(b, indices, !is_zext))
-        places.push_back(
-            b.CreateGEP(from->getSourceElementType(), from->getPointerOperand(), index));
-      return places;
-    }
-  }
-  for (unsigned lane = 0; lane < lanes; ++lane)
-    places.push_back(b.CreateExtractElement(pointers, lane));
-  return places;
-}
-
-// A gather of all lanes as a load for each.
-Value* load_each(llvm::IRBuilderBase& b, const MaskedAccess& access) {
-  Value* result = llvm::PoisonValue::get(access.type);
-  uint64_t lane = 0;
-  for (Value* const place : places_of(b, access.pointer)) {
-    result = b.CreateInsertElement(
-        result, b.CreateAlignedLoad(access.type->getElementType(), place, access.align), lane++);
-  }
-  return result;
-}
-
-bool is_whole_gather(const MaskedAccess& access) {
-  const auto* const mask = llvm::dyn_cast<llvm::Constant>(access.mask);
-  return access.type != nullptr && access.is_scattered() && !access.is_store() && mask != nullptr &&
-         mask->isAllOnesValue();
-}
-
 // The access of all lanes; its result, or null.
 Value* access_all(llvm::IRBuilderBase& b, const MaskedAccess& access) {
   if (!access.is_scattered()) {
@@ -135,9 +75,11 @@ Value* access_all(llvm::IRBuilderBase& b, const MaskedAccess& access) {
     }
     return b.CreateAlignedLoad(access.type, access.pointer, access.align);
   }
-  if (!access.is_store()) return load_each(b, access);
-  b.CreateMaskedScatter(access.value, access.pointer, access.align);
-  return nullptr;
+  if (access.is_store()) {
+    b.CreateMaskedScatter(access.value, access.pointer, access.align);
+    return nullptr;
+  }
+  return b.CreateMaskedGather(access.type, access.pointer, access.align);
 }
 
 // A place in the function's frame.
@@ -205,34 +147,19 @@ void expand(const MaskedAccess& access) {
 
 }  // namespace
 
-bool loads_lanes_of(const llvm::TargetMachine& machine) {
-  return machine.getTargetTriple().isX86() &&
-         !machine.getMCSubtargetInfo()->checkFeatures("+fast-gather");
-}
-
 llvm::PreservedAnalyses ExpandMaskedMemoryPass::run(llvm::Function& function,
                                                     llvm::FunctionAnalysisManager& analyses) {
   const auto& target = analyses.getResult<llvm::TargetIRAnalysis>(function);
-  std::vector<llvm::IntrinsicInst*> calls, gathers;
+  std::vector<llvm::IntrinsicInst*> calls;
   for (llvm::Instruction& each : llvm::instructions(function)) {
     auto* const call = llvm::dyn_cast<llvm::IntrinsicInst>(&each);
     if (call == nullptr) continue;
     const auto access = masked_access(*call);
     if (access && is_expanded(*access, target)) calls.push_back(call);
-    if (access && loads_lanes_ && is_whole_gather(*access)) gathers.push_back(call);
-  }
-  for (llvm::IntrinsicInst* const call : gathers) {
-    llvm::IRBuilder<> b(call);
-    call->replaceAllUsesWith(load_each(b, *masked_access(*call)));
-    call->eraseFromParent();
   }
   // Operands of later ones may be results of earlier ones.
   for (llvm::IntrinsicInst* const call : calls) expand(*masked_access(*call));
-  if (!calls.empty()) return llvm::PreservedAnalyses::none();
-  if (gathers.empty()) return llvm::PreservedAnalyses::all();
-  llvm::PreservedAnalyses preserved;
-  preserved.preserveSet<llvm::CFGAnalyses>();
-  return preserved;
+  return calls.empty() ? llvm::PreservedAnalyses::all() : llvm::PreservedAnalyses::none();
 }
 
 }  // namespace tenon::codegen

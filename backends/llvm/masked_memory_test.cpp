@@ -44,8 +44,7 @@ constexpr const char* kPlaces =
     "i64 21, i64 18, i64 15, i64 12, i64 9, i64 6, i64 3, i64 0>";
 
 // The code of `body`, its masked accesses expanded as for a machine that has none.
-std::unique_ptr<LoadedObjects> expanded(const std::string& body, std::string* text,
-                                        bool loads_lanes = false) {
+std::unique_ptr<LoadedObjects> expanded(const std::string& body, std::string* text) {
   llvm::LLVMContext context;
   llvm::SMDiagnostic diagnostic;
   const auto module = llvm::parseAssemblyString(fmt::format(kAccess, body), diagnostic, context);
@@ -56,7 +55,7 @@ std::unique_ptr<LoadedObjects> expanded(const std::string& body, std::string* te
   llvm::FunctionAnalysisManager analyses;
   analyses.registerPass([] { return llvm::PassInstrumentationAnalysis(); });
   analyses.registerPass([] { return llvm::TargetIRAnalysis(); });
-  ExpandMaskedMemoryPass(loads_lanes).run(*module->getFunction("access"), analyses);
+  ExpandMaskedMemoryPass().run(*module->getFunction("access"), analyses);
   llvm::raw_string_ostream(*text) << *module;
   llvm::TargetMachine* const machine = host_machine().value();
   set_target(*module, *machine);
@@ -142,60 +141,6 @@ TEST(MaskedMemory, GathersAndScatters) {
       EXPECT_EQ(spread[i], on ? -7 : 1000 + static_cast<int>(i)) << mask << ", place " << i;
     }
   }
-}
-
-// Where gathers are slow, those of all lanes are loads: of indices of 32 bits with and without a
-// sign, of 64 bits, and of pointers.
-TEST(MaskedMemory, GathersOfAllLanesAreLoads) {
-  constexpr const char* kIndices[] = {
-      R"(
-  %indices = load <16 x i32>, ptr %off, align 2
-  %places = getelementptr i16, ptr %from, <16 x i32> %indices)",
-      R"(
-  %indices = load <16 x i32>, ptr %off, align 2
-  %wide = sext <16 x i32> %indices to <16 x i64>
-  %places = getelementptr i16, ptr %from, <16 x i64> %wide)",
-      R"(
-  %indices = load <16 x i32>, ptr %off, align 2
-  %wide = zext nneg <16 x i32> %indices to <16 x i64>
-  %places = getelementptr i16, ptr %from, <16 x i64> %wide)",
-      R"(
-  %indices = load <16 x i32>, ptr %off, align 2
-  %wide = sext <16 x i32> %indices to <16 x i64>
-  %bytes = shl <16 x i64> %wide, splat (i64 1)
-  %places = getelementptr i8, ptr %from, <16 x i64> %bytes)"};
-  for (const char* const indices : kIndices) {
-    const std::string body = fmt::format(
-        R"({}
-  %x = call <16 x i16> @llvm.masked.gather.v16i16.v16p0(<16 x ptr> %places, i32 2, <16 x i1> splat (i1 true), <16 x i16> poison)
-  store <16 x i16> %x, ptr %to, align 2)",
-        indices);
-    std::string kept, text;
-    static_cast<void>(expanded(body, &kept));
-    EXPECT_NE(kept.find("call <16 x i16> @llvm.masked.gather"), std::string::npos) << kept;
-    const auto code = expanded(body, &text, /*loads_lanes=*/true);
-    EXPECT_EQ(text.find("call <16 x i16> @llvm.masked.gather"), std::string::npos) << text;
-    const bool is_signed = text.find("zext nneg") == std::string::npos;
-    const auto from = counted(100);
-    std::array<int32_t, kLanes> places{};
-    for (int i = 0; i < kLanes; ++i) {
-      places[static_cast<size_t>(i)] = i * 5 % 24 - (is_signed ? 20 : 0);
-    }
-    std::array<int16_t, 48> to{};
-    using Access = void (*)(const int16_t*, int16_t*, const int32_t*, uint16_t);
-    reinterpret_cast<Access>(code->address("access").value())(from.data() + 24, to.data(),
-                                                              places.data(), 0);
-    for (size_t i = 0; i < kLanes; ++i) EXPECT_EQ(to[i], 124 + places[i]) << text;
-  }
-}
-
-TEST(MaskedMemory, GathersOfAmdAreLoads) {
-  const auto loads = [](const char* cpu) {
-    const TargetCpu target = target_cpu("x86_64-linux-gnu", cpu, "").value();
-    return loads_lanes_of(*make_object_machine(target).value());
-  };
-  EXPECT_TRUE(loads("znver4"));
-  EXPECT_FALSE(loads("skylake-avx512"));
 }
 
 }  // namespace

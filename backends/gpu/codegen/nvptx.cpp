@@ -98,7 +98,7 @@ class MarkLoops : public llvm::PassInfoMixin<MarkLoops> {
 
 // Loops over a thread's arrays are unrolled first, so that the arrays become registers; then
 // redundancy of the emitted code is removed: index arithmetic, loads from memory without stores.
-void add_passes(llvm::FunctionPassManager& passes, const llvm::TargetMachine&) {
+void add_passes(llvm::FunctionPassManager& passes) {
   const auto add_licm = [&] {
     passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()),
                                                          /*UseMemorySSA=*/true));
