@@ -196,12 +196,10 @@ Result<conf::Terms> terms_of(const ConformOptions& options) {
   return terms;
 }
 
-// The report, as far as it is known before the run.
-Result<conf::Report> report_before(const ConformOptions& options,
-                                   const std::vector<conf::ConformanceCase>& cases) {
+// The report, as far as it is known before the cases are made, which takes a moment.
+Result<conf::Report> report_before(const ConformOptions& options) {
   conf::Report report;
   report.tenon = TENON_VERSION;
-  report.suite = conf::suite_digest(cases);
   report.has = interfaces_of(options);
   report.command = command_of(options);
   report.date = conf::to_string(conf::today());
@@ -211,9 +209,6 @@ Result<conf::Report> report_before(const ConformOptions& options,
   report.filtered = !options.patterns.empty() || !options.excluded.empty() ||
                     options.shard != "1/1" || !options.data.empty();
   TENON_ASSIGN(report.terms, terms_of(options));
-  std::vector<std::string> names;
-  for (const conf::ConformanceCase& each : cases) names.push_back(each.name);
-  report.unused_waivers = conf::unused_waivers(report.terms, names);
   if (!options.submission.empty()) TENON_TRY(conf::check_submittable(report));
   return report;
 }
@@ -288,10 +283,13 @@ class FailurePrinter {
   size_t failed_ = 0;
 };
 
-Result<conf::Report> run_and_judge(const ConformOptions& options,
+Result<conf::Report> run_and_judge(const ConformOptions& options, conf::Report report,
                                    const std::vector<conf::ConformanceCase>& cases,
                                    const std::vector<size_t>& chosen) {
-  TENON_ASSIGN(conf::Report report, report_before(options, cases));
+  report.suite = conf::suite_digest(cases);
+  std::vector<std::string> names;
+  for (const conf::ConformanceCase& each : cases) names.push_back(each.name);
+  report.unused_waivers = conf::unused_waivers(report.terms, names);
   conf::SuiteOptions suite = suite_options(options, cases, report);
   const auto begin = std::chrono::steady_clock::now();
   std::signal(SIGINT, request_stop);
@@ -347,6 +345,10 @@ Result<int> conform(ConformOptions options) {
   if (Status valid = check_options(options); !valid.ok()) return usage_error(std::move(valid));
   TENON_ASSIGN(const conf::Selection selection, selection_of(options));
   TENON_TRY(pjrt_options_of(options));
+  conf::Report before;
+  if (!options.list && !options.left_out) {
+    TENON_ASSIGN(before, report_before(options));
+  }
   std::vector<conf::ConformanceCase> data;
   TENON_ASSIGN(const std::vector<conf::ConformanceCase>* const of, cases_of(options, data));
   const std::vector<conf::ConformanceCase>& cases = *of;
@@ -368,7 +370,7 @@ Result<int> conform(ConformOptions options) {
         conf::select(cases, extended).empty() ? ""
                                               : fmt::format(" in the tier {}", tier_of(options))));
   }
-  TENON_ASSIGN(const conf::Report report, run_and_judge(options, cases, chosen));
+  TENON_ASSIGN(const conf::Report report, run_and_judge(options, std::move(before), cases, chosen));
   fmt::print("{}", conf::summary_text(report, use_colour(stdout), options.verbose));
   TENON_TRY(write_reports(options, report));
   end_journal(options, report);

@@ -9,7 +9,6 @@
 #include "conformance/compare/differential.h"
 #include "core/types/float_convert.h"
 #include "hlo/import/import.h"
-#include "hlo/verify/verify.h"
 
 namespace tenon::conformance {
 namespace {
@@ -205,7 +204,6 @@ Result<CaseProgram> make_text_program(const TextTemplate& program, ElementType t
   if (program.comparison == Comparison::kEachOp) {
     TENON_ASSIGN(made.module, with_all_values_returned(*made.module));
   }
-  TENON_TRY(hlo::verify(*made.module));
   Random random(seed);
   const auto how = split(program.arguments, ' ');
   const hlo::Computation& main = *made.module->entry();

@@ -126,9 +126,7 @@ class SimContext final : public Context {
     TENON_ASSIGN(HostQueue* const queue, queue_of(stream));
     queue->push([pinned = memory_.find(to), to, bytes,
                  words = std::vector<std::byte>(pattern.begin(), pattern.end())]() -> Status {
-      std::byte* const data = pointer_of(to);
-      const auto size = static_cast<int64_t>(words.size());
-      for (int64_t i = 0; i < bytes; i += size) std::memcpy(data + i, words.data(), words.size());
+      backend::fill_bytes({pointer_of(to), static_cast<size_t>(bytes)}, words);
       return {};
     });
     return {};

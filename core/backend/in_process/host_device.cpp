@@ -78,9 +78,7 @@ Status HostDevice::fill(uint32_t queue, const MemoryAddress& destination, int64_
   TENON_TRY(check_queue(queue));
   TENON_ASSIGN(const Pinned to, pin(destination, bytes));
   push(queue, [to, bytes, word = std::vector(pattern.begin(), pattern.end())]() -> Status {
-    for (int64_t at = 0; at < bytes; at += static_cast<int64_t>(word.size())) {
-      std::memcpy(to.data + at, word.data(), word.size());
-    }
+    fill_bytes({to.data, static_cast<size_t>(bytes)}, word);
     return {};
   });
   return {};

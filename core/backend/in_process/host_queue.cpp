@@ -1,6 +1,8 @@
 #include "core/backend/in_process/host_queue.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cstring>
 
 #include "core/base/process/waiting.h"
 
@@ -14,6 +16,19 @@ double steady_seconds() {
 }
 
 }  // namespace
+
+void fill_bytes(std::span<std::byte> to, std::span<const std::byte> pattern) {
+  constexpr size_t kMostCopied = 64 << 10;  // At once, so that the copy comes from a cache.
+  if (to.empty()) return;
+  std::memcpy(to.data(), pattern.data(), pattern.size());
+  size_t together = pattern.size();
+  for (size_t at = together; at < to.size();) {
+    const size_t size = std::min(together, to.size() - at);
+    std::memcpy(to.data() + at, to.data(), size);
+    at += size;
+    if (together < kMostCopied) together = at;
+  }
+}
 
 void HostEvent::finish(Status status, std::optional<double> start) {
   const double now = steady_seconds();

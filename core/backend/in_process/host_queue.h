@@ -5,6 +5,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <deque>
 #include <exception>
 #include <functional>
@@ -12,12 +13,16 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 #include <utility>
 
 #include "core/backend/backend.h"
 
 namespace tenon::backend {
+
+/// Fills `to` with copies of `pattern`, a whole number of them.
+void fill_bytes(std::span<std::byte> to, std::span<const std::byte> pattern);
 
 /// An event that is done once, with or without an error.
 class HostEvent {

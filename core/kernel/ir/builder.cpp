@@ -15,6 +15,13 @@ Builder::Builder(std::string name, ElementType index_type) {
   open_.push_back(0);
 }
 
+void Builder::reserve(const Kernel& like) {
+  kernel_.values.reserve(like.values.size());
+  depths_.reserve(like.values.size());
+  kernel_.nodes.reserve(like.nodes.size());
+  kernel_.blocks.reserve(like.blocks.size());
+}
+
 // --- The head
 
 MemoryId Builder::add_memory(Memory memory) {
@@ -71,12 +78,30 @@ ValueId Builder::new_value(ElementType type, ValueKind kind, size_t depth, NodeI
 }
 
 ValueId Builder::constant(ElementType type, uint64_t bits) {
-  const auto [entry, added] = constants_.try_emplace({type, bits}, kNone);
-  if (added) {
-    entry->second = new_value(type, ValueKind::kConstant, 0);
-    kernel_.values.back().bits = bits;
+  const auto place_of = [&](ElementType t, uint64_t b) {
+    const uint64_t mixed = (b ^ (static_cast<uint64_t>(t) << 56)) * 0x9E3779B97F4A7C15;
+    return (mixed >> 32) & (constants_.size() - 1);
+  };
+  if (2 * constant_count_ >= constants_.size()) {
+    std::vector<ValueId> old(std::max<size_t>(16, 2 * constants_.size()), kNone);
+    old.swap(constants_);
+    for (const ValueId value : old) {
+      if (value == kNone) continue;
+      size_t at = place_of(kernel_.value(value).type, kernel_.value(value).bits);
+      while (constants_[at] != kNone) at = (at + 1) & (constants_.size() - 1);
+      constants_[at] = value;
+    }
   }
-  return entry->second;
+  size_t at = place_of(type, bits);
+  for (; constants_[at] != kNone; at = (at + 1) & (constants_.size() - 1)) {
+    const Value& known = kernel_.value(constants_[at]);
+    if (known.type == type && known.bits == bits) return constants_[at];
+  }
+  const ValueId value = new_value(type, ValueKind::kConstant, 0);
+  kernel_.values.back().bits = bits;
+  constants_[at] = value;
+  ++constant_count_;
+  return value;
 }
 
 ValueId Builder::real(ElementType type, double value) {
@@ -103,7 +128,7 @@ ValueId Builder::bitcast(ValueId x, ElementType type) {
   return type_of(x) == type ? x : op(OpCode::kBitcast, {x}, type);
 }
 
-ValueId Builder::op(OpCode code, const Values& operands, ElementType stated) {
+ValueId Builder::op(OpCode code, std::span<const ValueId> operands, ElementType stated) {
   const ScalarOp& row = scalar_op(code);
   // T is the type of the last operand, because the first operand of select is the condition.
   const ElementType type = type_of(operands.back());
@@ -112,12 +137,13 @@ ValueId Builder::op(OpCode code, const Values& operands, ElementType stated) {
   node.op = code;
   node.type = row.result == ResultType::kStated ? stated : type;
   node.from = type;
-  node.operands = operands;
+  node.operands.assign(operands.begin(), operands.end());
   const ElementType result = row.result == ResultType::kPred ? ElementType::kPred : node.type;
-  return append(std::move(node), {result})[0];
+  return append_one(std::move(node), result);
 }
 
-ValueId Builder::fold(OpCode code, ElementType type, const Values& operands, ElementType stated) {
+ValueId Builder::fold(OpCode code, ElementType type, std::span<const ValueId> operands,
+                      ElementType stated) {
   uint64_t bits[3] = {};
   for (size_t i = 0; i < operands.size(); ++i) {
     if (!kernel_.is_constant(operands[i])) return simplify(code, type, operands);
@@ -165,7 +191,7 @@ ValueId Builder::join_constants(OpCode code, ElementType type, ValueId x, ValueI
 }
 
 // Only identities of integers and pred: hardly any identity of floats keeps every bit.
-ValueId Builder::simplify(OpCode code, ElementType type, const Values& operands) {
+ValueId Builder::simplify(OpCode code, ElementType type, std::span<const ValueId> operands) {
   if (code == OpCode::kSelect) {
     if (kernel_.is_constant(operands[0])) {
       return kernel_.value(operands[0]).bits != 0 ? operands[1] : operands[2];
@@ -244,7 +270,7 @@ ValueId Builder::load(MemoryId memory, const Values& indices) {
   node.memories = {memory};
   node.operands = indices;
   const ElementType type = node.type;
-  return append(std::move(node), {type})[0];
+  return append_one(std::move(node), type);
 }
 
 void Builder::store(ValueId value, MemoryId memory, const Values& indices) {
@@ -325,6 +351,11 @@ void Builder::end_block(bool has_yield, const Values& values) {
   open_.pop_back();
 }
 
+void Builder::place(Node node, NodeId id, size_t depth) {
+  kernel_.nodes.push_back(std::move(node));
+  kernel_.blocks[open_[depth]].nodes.push_back(id);
+}
+
 Values Builder::append(Node node, const std::vector<ElementType>& result_types) {
   const auto id = static_cast<NodeId>(kernel_.nodes.size());
   const size_t at = insertion_ == kInnermost ? depth() : insertion_;
@@ -332,9 +363,17 @@ Values Builder::append(Node node, const std::vector<ElementType>& result_types) 
   for (const ElementType type : result_types) {
     node.results.push_back(new_value(type, ValueKind::kResult, at, id));
   }
-  kernel_.nodes.push_back(std::move(node));
-  kernel_.blocks[open_[at]].nodes.push_back(id);
+  place(std::move(node), id, at);
   return kernel_.nodes.back().results;
+}
+
+ValueId Builder::append_one(Node node, ElementType result_type) {
+  const auto id = static_cast<NodeId>(kernel_.nodes.size());
+  const size_t at = insertion_ == kInnermost ? depth() : insertion_;
+  const ValueId result = new_value(result_type, ValueKind::kResult, at, id);
+  node.results.assign(1, result);
+  place(std::move(node), id, at);
+  return result;
 }
 
 std::vector<ElementType> Builder::types_of(const Values& values) const {

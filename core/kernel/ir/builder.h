@@ -17,8 +17,8 @@
 
 #include <functional>
 #include <initializer_list>
-#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -38,6 +38,8 @@ class Builder {
   ElementType index_type() const { return kernel_.index_type; }
   const Kernel& kernel() const { return kernel_; }
   ElementType type_of(ValueId value) const { return kernel_.values[value].type; }
+  /// Reserves memory for a kernel of about the size of `like`.
+  void reserve(const Kernel& like);
 
   // --- The head: buffers and scalars precede the grid, the grid precedes the body.
   MemoryId buffer(std::string name, ElementType type, Dims dims, Access access);
@@ -59,7 +61,10 @@ class Builder {
   ValueId literal(const Literal& array, int64_t i);
   ValueId pred(bool value) { return constant(ElementType::kPred, value ? 1 : 0); }
   /// An operation of ops.inc; `stated` is the result type of convert and bitcast.
-  ValueId op(OpCode code, const Values& operands, ElementType stated = {});
+  ValueId op(OpCode code, std::span<const ValueId> operands, ElementType stated = {});
+  ValueId op(OpCode code, std::initializer_list<ValueId> operands, ElementType stated = {}) {
+    return op(code, std::span(operands.begin(), operands.size()), stated);
+  }
   ValueId unary(OpCode code, ValueId x) { return op(code, {x}); }
   ValueId binary(OpCode code, ValueId x, ValueId y) { return op(code, {x, y}); }
   ValueId add(ValueId x, ValueId y) { return binary(OpCode::kAdd, x, y); }
@@ -144,8 +149,12 @@ class Builder {
   static constexpr size_t kInnermost = ~size_t{0};
 
   ValueId new_value(ElementType type, ValueKind kind, size_t depth, NodeId node = kNone);
-  ValueId fold(OpCode code, ElementType type, const Values& operands, ElementType stated);
-  ValueId simplify(OpCode code, ElementType type, const Values& operands);
+  /// Appends a node of one result.
+  ValueId append_one(Node node, ElementType result_type);
+  void place(Node node, NodeId id, size_t depth);
+  ValueId fold(OpCode code, ElementType type, std::span<const ValueId> operands,
+               ElementType stated);
+  ValueId simplify(OpCode code, ElementType type, std::span<const ValueId> operands);
   bool is_integer_constant(ValueId value, int64_t number) const;
   struct SumWithConstant {
     ValueId x;
@@ -161,8 +170,9 @@ class Builder {
   std::vector<BlockId> open_;
   size_t insertion_ = kInnermost;
   bool index_fits_ = true;
-  std::vector<uint32_t> depths_;  // one per value
-  std::map<std::pair<ElementType, uint64_t>, ValueId> constants_;
+  std::vector<uint32_t> depths_;    // one per value
+  std::vector<ValueId> constants_;  // A table by hash of type and bits, at most half full.
+  size_t constant_count_ = 0;
 };
 
 }  // namespace tenon::kernel

@@ -9,6 +9,13 @@
 namespace tenon::kernel {
 namespace {
 
+bool lacks_math(const Node& n, const TargetFeatures& features) {
+  return is_math(n.op) && !features.has_math(n.op, n.type);
+}
+bool lacks_fma(const Node& n, const TargetFeatures& features) {
+  return n.op == OpCode::kFma && !features.fma;
+}
+
 class FunctionExpander : public Rewriter {
  public:
   FunctionExpander(const Kernel& kernel, const TargetFeatures& features)
@@ -16,10 +23,8 @@ class FunctionExpander : public Rewriter {
 
  private:
   void node(const Node& n) override {
-    if (is_scalar_op(n.op) && is_math(n.op) && !features_.has_math(n.op, n.type)) {
-      return set(n.results[0], math(n));
-    }
-    if (n.op == OpCode::kFma && !features_.fma) {
+    if (lacks_math(n, features_)) return set(n.results[0], math(n));
+    if (lacks_fma(n, features_)) {
       const Values v = map(n.operands);
       return set(n.results[0], fma(n.type, v).id);
     }
@@ -64,10 +69,15 @@ Kernel without(const Kernel& kernel, const MathFunctions& functions) {
   return FunctionExpander(kernel, features).run();
 }
 
-Kernel expand_functions(const Kernel& kernel, const TargetFeatures& features) {
-  Kernel expanded = FunctionExpander(kernel, features).run();
-  if (features.fma) return expanded;
-  return FunctionExpander(expanded, features).run();
+Kernel expand_functions(Kernel kernel, const TargetFeatures& features) {
+  const auto is_missing = [&](const Node& n) {
+    return lacks_math(n, features) || lacks_fma(n, features);
+  };
+  // The expansion of a function may have an fma.
+  for (int turn = 0; turn < 2 && std::ranges::any_of(kernel.nodes, is_missing); ++turn) {
+    kernel = FunctionExpander(kernel, features).run();
+  }
+  return kernel;
 }
 
 }  // namespace tenon::kernel

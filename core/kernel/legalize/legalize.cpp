@@ -223,14 +223,15 @@ Result<Kernel> legalize(const Kernel& kernel, const TargetFeatures& features) {
   TENON_TRY(check_loops(kernel, features));
   // If a target has tiles, its private memory need not be registers.
   const bool registers = features.private_memory && !features.tiles;
-  Kernel legal = keeps_tiles(kernel, features) ? kernel : expand_tiles(kernel, registers);
-  legal = expand_structure(legal, features);
+  const bool keeps = !has_tiles(kernel) || keeps_tiles(kernel, features);
+  Kernel legal = keeps ? expand_structure(kernel, features)
+                       : expand_structure(expand_tiles(kernel, registers), features);
   TENON_TRY(check_scratch(legal, features));
-  legal = widen_floats(legal, features);
-  legal = expand_functions(legal, features);
-  if (!features.computes(kF64)) legal = soften_f64(legal);
+  legal = widen_floats(std::move(legal), features);
+  legal = expand_functions(std::move(legal), features);
+  if (!features.computes(kF64)) legal = soften_f64(std::move(legal));
   if (!features.computes(kS64) || !features.computes(kU64)) legal = split_integers(simplify(legal));
-  legal = widen_integers(legal, features);
+  legal = widen_integers(std::move(legal), features);
   if (!features.dimensions) {
     TENON_ASSIGN(legal, flatten(legal));
   }

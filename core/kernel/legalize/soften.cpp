@@ -47,6 +47,9 @@ class Softener : public Rewriter {
 
 }  // namespace
 
-Kernel soften_f64(const Kernel& kernel) { return Softener(kernel).run(); }
+Kernel soften_f64(Kernel kernel) {
+  const auto is_f64 = [](ElementType type) { return type == kF64; };
+  return any_type(kernel, is_f64) ? Softener(kernel).run() : std::move(kernel);
+}
 
 }  // namespace tenon::kernel

@@ -220,10 +220,7 @@ class Splitter : public Rewriter {
   }
 
   KernelExpr expr(ValueId value) { return {&to(), map(value)}; }
-  WordPair pair(ValueId value) {
-    const Values v = parts(value);
-    return {{&to(), v[0]}, {&to(), v[1]}};
-  }
+  WordPair pair(ValueId value) { return {{&to(), part(value, 0)}, {&to(), part(value, 1)}}; }
   void set_pair(ValueId original, WordPair p) { set_parts(original, {p.low.id, p.high.id}); }
 
   void node(const Node& n) override {
@@ -334,6 +331,8 @@ class Splitter : public Rewriter {
 
 }  // namespace
 
-Kernel split_integers(const Kernel& kernel) { return Splitter(kernel).run(); }
+Kernel split_integers(Kernel kernel) {
+  return any_type(kernel, is_wide) ? Splitter(kernel).run() : std::move(kernel);
+}
 
 }  // namespace tenon::kernel

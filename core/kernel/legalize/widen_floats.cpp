@@ -123,14 +123,15 @@ class Codec {
   int64_t sign_mask_, exponent_mask_, most_;
 };
 
+bool is_narrow_float(ElementType type) { return is_float(type) && bit_width(type) < 32; }
+
 class FloatWidener : public Rewriter {
  public:
   FloatWidener(const Kernel& kernel, const TargetFeatures& features)
       : Rewriter(kernel), features_(features) {}
 
  private:
-  static bool is_narrow(ElementType type) { return is_float(type) && bit_width(type) < 32; }
-  bool widens(ElementType type) const { return is_narrow(type) && !features_.computes(type); }
+  bool widens(ElementType type) const { return is_narrow_float(type) && !features_.computes(type); }
   /// The integer type that holds a pattern.
   ElementType kept(ElementType type) const {
     if (!widens(type)) return type;
@@ -152,7 +153,7 @@ class FloatWidener : public Rewriter {
     const KernelExpr x = {&to(), map(value)};
     if (widens(type) && features_.converts(type)) return convert(bitcast(x, type), kF32);
     if (widens(type)) return Codec(type).decode(convert(x, kU32));
-    return is_narrow(type) ? convert(x, kF32) : x;
+    return is_narrow_float(type) ? convert(x, kF32) : x;
   }
   KernelExpr encoded(KernelExpr x, ElementType type) {
     if (!widens(type)) return convert(x, type);
@@ -166,9 +167,9 @@ class FloatWidener : public Rewriter {
       const auto later = [&](ElementType t) {
         return !features_.computes(t) && bit_width(t) == 64;
       };
-      return (is_narrow(type) && later(n.type)) || (is_narrow(n.type) && later(type));
+      return (is_narrow_float(type) && later(n.type)) || (is_narrow_float(n.type) && later(type));
     }
-    if (!is_narrow(type)) return false;
+    if (!is_narrow_float(type)) return false;
     return (n.op == OpCode::kFma && !features_.fma) ||
            (is_math(n.op) && !features_.has_math(n.op, type));
   }
@@ -195,9 +196,9 @@ class FloatWidener : public Rewriter {
 
   KernelExpr converted(const Node& n, ElementType from) {
     const KernelExpr x = decoded(n.operands[0], from);
-    if (!is_narrow(n.type)) return convert(x, n.type);
+    if (!is_narrow_float(n.type)) return convert(x, n.type);
     const bool exact =
-        is_pred(from) || is_narrow(from) || (is_integer(from) && bit_width(from) <= 16);
+        is_pred(from) || is_narrow_float(from) || (is_integer(from) && bit_width(from) <= 16);
     if (exact) return encoded(convert(x, kF32), n.type);
     return encoded(from == kF32 ? x : convert_to_odd_f32(x), n.type);
   }
@@ -218,8 +219,9 @@ class FloatWidener : public Rewriter {
 
 }  // namespace
 
-Kernel widen_floats(const Kernel& kernel, const TargetFeatures& features) {
-  return FloatWidener(kernel, features).run();
+Kernel widen_floats(Kernel kernel, const TargetFeatures& features) {
+  return any_type(kernel, is_narrow_float) ? FloatWidener(kernel, features).run()
+                                           : std::move(kernel);
 }
 
 }  // namespace tenon::kernel

@@ -9,6 +9,8 @@ namespace {
 
 using enum ElementType;
 
+bool is_narrow_integer(ElementType type) { return is_integer(type) && bit_width(type) < 32; }
+
 /// A value is represented by the same number in s32 or u32.
 class IntegerWidener : public Rewriter {
  public:
@@ -17,7 +19,7 @@ class IntegerWidener : public Rewriter {
 
  private:
   bool widens(ElementType type) const {
-    return is_integer(type) && bit_width(type) < 32 && !features_.computes(type);
+    return is_narrow_integer(type) && !features_.computes(type);
   }
   ElementType wide(ElementType type) const {
     if (!widens(type)) return type;
@@ -161,8 +163,9 @@ class IntegerWidener : public Rewriter {
 
 }  // namespace
 
-Kernel widen_integers(const Kernel& kernel, const TargetFeatures& features) {
-  return IntegerWidener(kernel, features).run();
+Kernel widen_integers(Kernel kernel, const TargetFeatures& features) {
+  return any_type(kernel, is_narrow_integer) ? IntegerWidener(kernel, features).run()
+                                             : std::move(kernel);
 }
 
 }  // namespace tenon::kernel

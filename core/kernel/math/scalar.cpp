@@ -19,6 +19,8 @@ int64_t s(uint64_t x) { return static_cast<int64_t>(x); }
 bool is_signed(ElementType type) { return is_signed_integer(type); }
 
 uint64_t wrapped(ElementType type, uint64_t x) {
+  if (type == ElementType::kS32) return static_cast<uint64_t>(int64_t{static_cast<int32_t>(x)});
+  if (type == ElementType::kU32) return static_cast<uint32_t>(x);
   return is_pred(type) ? x & 1 : static_cast<uint64_t>(wrap_integer(type, s(x)));
 }
 
@@ -58,8 +60,8 @@ uint64_t rotate(int width, uint64_t x, uint64_t y) {
 
 template <OpCode code>
 uint64_t on_integers(ElementType type, ElementType, uint64_t x, uint64_t y, uint64_t) {
-  const bool less = is_signed(type) ? s(x) < s(y) : x < y;
-  const int width = bit_width(type);
+  const auto less = [&] { return is_signed(type) ? s(x) < s(y) : x < y; };
+  const auto width = [&] { return bit_width(type); };
   switch (code) {
     case OpCode::kAdd:
       return wrapped(type, x + y);
@@ -73,9 +75,9 @@ uint64_t on_integers(ElementType type, ElementType, uint64_t x, uint64_t y, uint
     case OpCode::kRem:
       return wrapped(type, integer_division(code, type, x, y));
     case OpCode::kMin:
-      return less ? x : y;
+      return less() ? x : y;
     case OpCode::kMax:
-      return less ? y : x;
+      return less() ? y : x;
     case OpCode::kNeg:
       return wrapped(type, 0 - x);
     case OpCode::kAbs:
@@ -91,26 +93,26 @@ uint64_t on_integers(ElementType type, ElementType, uint64_t x, uint64_t y, uint
     case OpCode::kShl:
     case OpCode::kShr:
     case OpCode::kSar:
-      return wrapped(type, shift(code, width, x, y));
+      return wrapped(type, shift(code, width(), x, y));
     case OpCode::kRotl:
-      return wrapped(type, rotate(width, x, y));
+      return wrapped(type, rotate(width(), x, y));
     case OpCode::kClz:
-      return wrapped(type,
-                     static_cast<uint64_t>(std::countl_zero(x & mask_of(width)) - (64 - width)));
+      return wrapped(
+          type, static_cast<uint64_t>(std::countl_zero(x & mask_of(width())) - (64 - width())));
     case OpCode::kPopcount:
-      return wrapped(type, static_cast<uint64_t>(std::popcount(x & mask_of(width))));
+      return wrapped(type, static_cast<uint64_t>(std::popcount(x & mask_of(width()))));
     case OpCode::kEq:
       return x == y;
     case OpCode::kNe:
       return x != y;
     case OpCode::kLt:
-      return less;
+      return less();
     case OpCode::kLe:
-      return less || x == y;
+      return less() || x == y;
     case OpCode::kGt:
-      return !less && x != y;
+      return !less() && x != y;
     case OpCode::kGe:
-      return !less;
+      return !less();
     default:
       return 0;
   }

@@ -9,7 +9,9 @@ Rewriter::Rewriter(const Kernel& from)
     : from_(from),
       to_(from.name, from.index_type),
       values_(from.values.size()),
-      memories_(from.memories.size(), kNone) {}
+      memories_(from.memories.size(), kNone) {
+  to_.reserve(from);
+}
 
 Kernel Rewriter::run() {
   to_.set_label(from_.label);
@@ -35,24 +37,36 @@ void Rewriter::body(const Values& indices) {
 }
 
 ValueId Rewriter::map(ValueId value) {
-  const Values& known = values_[value];
-  if (known.empty() && from_.is_constant(value)) return parts(value)[0];
-  return known.empty() ? kNone : known[0];
+  if (values_[value].count == 0 && from_.is_constant(value)) {
+    set_parts(value, constant(from_.value(value).type, from_.value(value).bits));
+  }
+  return values_[value].first;
+}
+
+void Rewriter::set_parts(ValueId original, std::span<const ValueId> values) {
+  Replacement& replacement = values_[original];
+  replacement = {values.empty() ? kNone : values[0], static_cast<uint32_t>(values.size()), 0};
+  if (values.size() < 2) return;
+  replacement.at = static_cast<uint32_t>(parts_.size());
+  parts_.insert(parts_.end(), values.begin() + 1, values.end());
+}
+
+void Rewriter::append_parts(Values& all, ValueId value) {
+  all.push_back(map(value));
+  const Replacement& known = values_[value];
+  for (uint32_t i = 1; i < known.count; ++i) all.push_back(parts_[known.at + i - 1]);
 }
 
 Values Rewriter::parts(ValueId value) {
-  if (values_[value].empty() && from_.is_constant(value)) {
-    values_[value] = constant(from_.value(value).type, from_.value(value).bits);
-  }
-  return values_[value].size() > 1 ? values_[value] : Values{map(value)};
+  Values all;
+  append_parts(all, value);
+  return all;
 }
 
-Values Rewriter::parts(const Values& values) {
+Values Rewriter::parts(std::span<const ValueId> values) {
   Values all;
-  for (const ValueId value : values) {
-    const Values some = parts(value);
-    all.insert(all.end(), some.begin(), some.end());
-  }
+  all.reserve(values.size());
+  for (const ValueId value : values) append_parts(all, value);
   return all;
 }
 
@@ -69,8 +83,7 @@ void Rewriter::set_all(const Values& originals, const Values& values) {
   size_t next = 0;
   for (const ValueId original : originals) {
     const size_t count = types_for(from_.value(original).type).size();
-    const auto begin = values.begin() + static_cast<std::ptrdiff_t>(next);
-    values_[original] = Values(begin, begin + static_cast<std::ptrdiff_t>(count));
+    set_parts(original, std::span(values).subspan(next, count));
     next += count;
   }
 }
@@ -80,6 +93,12 @@ Values Rewriter::map(const Values& values) {
   mapped.reserve(values.size());
   for (const ValueId value : values) mapped.push_back(map(value));
   return mapped;
+}
+
+Rewriter::MappedOperands Rewriter::map_operands(const Node& scalar) {
+  MappedOperands operands;
+  for (const ValueId operand : scalar.operands) operands.values[operands.count++] = map(operand);
+  return operands;
 }
 
 void Rewriter::copy_nodes(BlockId block) {
@@ -96,7 +115,7 @@ BlockId Rewriter::copy_block(BlockId block) {
 
 void Rewriter::copy_node(const Node& n) {
   if (is_scalar_op(n.op)) {
-    set(n.results[0], to_.op(n.op, map(n.operands), n.type));
+    set(n.results[0], to_.op(n.op, map_operands(n).span(), n.type));
     return;
   }
   if (is<OnDeclaration>(n.op)) {

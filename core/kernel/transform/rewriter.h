@@ -3,6 +3,8 @@
 // Rewriter: copies a kernel node by node into a builder; the base of every transformation.
 #pragma once
 
+#include <array>
+#include <span>
 #include <vector>
 
 #include "core/kernel/ir/builder.h"
@@ -54,11 +56,27 @@ class Rewriter {
   Values map(const Values& values);
   /// All values that replace it; or those that replace each of a list, concatenated.
   Values parts(ValueId value);
-  Values parts(const Values& values);
+  Values parts(std::span<const ValueId> values);
+  /// One of the values that replace it.
+  ValueId part(ValueId value, size_t i) {
+    const ValueId first = map(value);
+    return i == 0 ? first : parts_[values_[value].at + i - 1];
+  }
   MemoryId memory(MemoryId id) const { return memories_[id]; }
-  void set(ValueId original, ValueId value) { values_[original] = {value}; }
-  void set_parts(ValueId original, Values values) { values_[original] = std::move(values); }
+  void set(ValueId original, ValueId value) { values_[original] = {value, 1, 0}; }
+  void set_parts(ValueId original, std::span<const ValueId> values);
+  void set_parts(ValueId original, std::initializer_list<ValueId> values) {
+    set_parts(original, std::span(values.begin(), values.size()));
+  }
   void set_memory(MemoryId original, MemoryId id) { memories_[original] = id; }
+
+  /// The operands of an operation on scalars.
+  struct MappedOperands {
+    std::array<ValueId, 3> values{};
+    size_t count = 0;
+    std::span<const ValueId> span() const { return {values.data(), count}; }
+  };
+  MappedOperands map_operands(const Node& scalar);
 
   void copy_node(const Node& n);
   /// T of an operation: the type of its operands; for a select, that of the selected values.
@@ -73,8 +91,17 @@ class Rewriter {
   void set_all(const Values& originals, const Values& values);
   std::vector<ElementType> types_for(const Values& values) const;
 
+  // The values that replace one: the first, and the others in parts_ from `at` on.
+  struct Replacement {
+    ValueId first = kNone;
+    uint32_t count = 0;  // 0 until known
+    uint32_t at = 0;
+  };
+  void append_parts(Values& all, ValueId value);
+
   Builder to_;
-  std::vector<Values> values_;  // empty until known
+  std::vector<Replacement> values_;
+  std::vector<ValueId> parts_;
   std::vector<MemoryId> memories_;
 };
 

@@ -1,12 +1,14 @@
 #include "core/kernel/transform/simplify.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
-#include <tuple>
+#include <span>
 
 #include "core/kernel/analysis/ranges.h"
 #include "core/kernel/ir/visitor.h"
+#include "core/kernel/math/scalar.h"
 #include "core/kernel/transform/rewriter.h"
 
 namespace tenon::kernel {
@@ -121,16 +123,87 @@ std::optional<bool> decide(OpCode code, const IntegerRange& x, const IntegerRang
   }
 }
 
+// An operation or load, to find an equal one.
+struct Expression {
+  OpCode op{};
+  ElementType type{};
+  ElementType from{};
+  MemoryId memory = kNone;
+
+  bool operator==(const Expression&) const = default;
+};
+
+// Expressions on operands, and the value of each while it is known.
+class ExpressionTable {
+ public:
+  // The entry for an expression, which may be new; an entry keeps its number.
+  uint32_t entry(const Expression& expression, std::span<const ValueId> operands) {
+    const uint64_t hash = hash_of(expression, operands);
+    if (entries_.size() >= heads_.size()) grow();
+    uint32_t& head = heads_[hash & (heads_.size() - 1)];
+    for (uint32_t at = head; at != kNone; at = entries_[at].next) {
+      if (entries_[at].hash == hash && equals(entries_[at], expression, operands)) return at;
+    }
+    const auto added = static_cast<uint32_t>(entries_.size());
+    entries_.push_back({expression, static_cast<uint32_t>(operands_.size()),
+                        static_cast<uint32_t>(operands.size()), hash, kNone, head});
+    operands_.insert(operands_.end(), operands.begin(), operands.end());
+    head = added;
+    return added;
+  }
+
+  // kNone while it is not known.
+  ValueId& value(uint32_t entry) { return entries_[entry].value; }
+
+ private:
+  struct KnownExpression {
+    Expression expression;
+    uint32_t first = 0;  // Its operands in operands_.
+    uint32_t count = 0;
+    uint64_t hash = 0;
+    ValueId value = kNone;
+    uint32_t next = kNone;  // Of those with the same head.
+  };
+
+  static uint64_t hash_of(const Expression& e, std::span<const ValueId> operands) {
+    uint64_t hash = e.memory;
+    const auto add = [&](uint64_t number) {
+      hash = (hash ^ number) * 0x9E3779B97F4A7C15;
+      hash ^= hash >> 32;
+    };
+    add(static_cast<uint64_t>(e.op) << 16 | static_cast<uint64_t>(e.type) << 8 |
+        static_cast<uint64_t>(e.from));
+    for (const ValueId operand : operands) add(operand);
+    return hash;
+  }
+  bool equals(const KnownExpression& entry, const Expression& expression,
+              std::span<const ValueId> operands) const {
+    return entry.expression == expression && entry.count == operands.size() &&
+           std::equal(operands.begin(), operands.end(), operands_.begin() + entry.first);
+  }
+  void grow() {
+    heads_.assign(std::max<size_t>(64, 2 * heads_.size()), kNone);
+    for (uint32_t at = 0; at < entries_.size(); ++at) {
+      uint32_t& head = heads_[entries_[at].hash & (heads_.size() - 1)];
+      entries_[at].next = head;
+      head = at;
+    }
+  }
+
+  std::vector<KnownExpression> entries_;
+  std::vector<ValueId> operands_;
+  std::vector<uint32_t> heads_;  // By hash: the first entry of a list.
+};
+
 class Simplifier : public Rewriter {
  public:
   explicit Simplifier(const Kernel& kernel) : Rewriter(kernel), forms_(kernel), scopes_(1) {}
 
  private:
-  using Key = std::tuple<OpCode, ElementType, ElementType, MemoryId, Values>;
   struct ValueScope {
-    std::map<Key, ValueId> known;
-    bool branch = false;  // runs only conditionally: nothing is moved out of it
-    bool certain = true;  // runs at least once if the enclosing block runs
+    std::vector<uint32_t> known;  // Entries of known_ whose values this block defines.
+    bool branch = false;          // runs only conditionally: nothing is moved out of it
+    bool certain = true;          // runs at least once if the enclosing block runs
     bool combination = false;
   };
 
@@ -153,11 +226,16 @@ class Simplifier : public Rewriter {
 
   bool is_buffer(MemoryId m) const { return from().memory(m).space == Space::kBuffer; }
 
+  // A kernel may have been built with integers wider than their type.
+  Values constant(ElementType type, uint64_t bits) override {
+    return {to().constant(type, is_integer(type) ? from_pattern(type, bits) : bits)};
+  }
+
   // Replaces an integer with only one possible value by that value.
   ValueId map(ValueId value) override {
     const ElementType type = from().value(value).type;
     const IntegerRange& range = forms_.ranges().of(value);
-    if (is_integer(type) && range.low == range.high) {
+    if (is_integer(type) && range.low == range.high && !from().is_constant(value)) {
       return to().integer(type, static_cast<int64_t>(range.low));
     }
     return Rewriter::map(value);
@@ -171,6 +249,7 @@ class Simplifier : public Rewriter {
     scope.combination = is<OnReduction>(owner.op) && index == 1;
     scopes_.push_back(std::move(scope));
     const BlockId copy = copy_block(owner.blocks[index]);
+    for (const uint32_t entry : scopes_.back().known) known_.value(entry) = kNone;
     scopes_.pop_back();
     return copy;
   }
@@ -189,14 +268,16 @@ class Simplifier : public Rewriter {
                         });
   }
 
-  ValueId emit(const Node& n, const Values& operands, bool is_load) {
+  ValueId emit(const Node& n, std::span<const ValueId> operands, bool is_load) {
     const MemoryId m = is_load ? memory(n.memories[0]) : kNone;
-    Key key{n.op, n.type, n.from, m, operands};
-    if (is_commutative(n.op)) std::sort(std::get<Values>(key).begin(), std::get<Values>(key).end());
-    for (const ValueScope& scope : scopes_) {
-      const auto found = scope.known.find(key);
-      if (found != scope.known.end()) return found->second;
+    std::array<ValueId, 2> sorted{};
+    std::span<const ValueId> key = operands;
+    if (is_commutative(n.op)) {
+      sorted = {std::min(operands[0], operands[1]), std::max(operands[0], operands[1])};
+      key = sorted;
     }
+    const uint32_t entry = known_.entry({n.op, n.type, n.from, m}, key);
+    if (const ValueId known = known_.value(entry); known != kNone) return known;
     size_t depth = 0;
     for (const ValueId operand : operands) depth = std::max(depth, to().depth_of(operand));
     size_t target = to().depth();
@@ -204,16 +285,18 @@ class Simplifier : public Rewriter {
       --target;
     }
     to().insert_at(target);
-    const ValueId value = is_load ? to().load(m, operands) : to().op(n.op, operands, n.type);
+    const ValueId value = is_load ? to().load(m, Values(operands.begin(), operands.end()))
+                                  : to().op(n.op, operands, n.type);
     to().insert_innermost();
-    scopes_[target].known.emplace(std::move(key), value);
+    known_.value(entry) = value;
+    scopes_[target].known.push_back(entry);
     return value;
   }
 
   void scalar(const Node& n) {
     const ValueId result = n.results[0];
     if (const ValueId decided = by_ranges(n); decided != kNone) return set(result, decided);
-    set(result, emit(n, map(n.operands), false));
+    set(result, emit(n, map_operands(n).span(), false));
   }
 
   void load(const Node& n) { set(n.results[0], emit(n, map(n.operands), true)); }
@@ -289,7 +372,7 @@ class Simplifier : public Rewriter {
     return total;
   }
 
-  ValueId emit_op(OpCode code, ElementType type, const Values& operands) {
+  ValueId emit_op(OpCode code, ElementType type, std::array<ValueId, 2> operands) {
     Node n;
     n.op = code;
     n.type = type;
@@ -341,7 +424,8 @@ class Simplifier : public Rewriter {
   }
 
   LinearForms forms_;
-  std::vector<ValueScope> scopes_;
+  ExpressionTable known_;
+  std::vector<ValueScope> scopes_;  // One for each open block.
 };
 
 // Marks the nodes on which some store to a buffer depends.
@@ -357,10 +441,13 @@ class StoreLiveness {
       for (const NodeId n : kernel.block(b).nodes) parent_[n] = b;
     }
     for (NodeId n = 0; n < kernel.nodes.size(); ++n) {
-      for (const BlockId b : kernel.node(n).blocks) owner_[b] = n;
-    }
-    for (NodeId n = 0; n < kernel.nodes.size(); ++n) {
-      if (is_write(kernel.node(n).op) && is_buffer(kernel.node(n).memories[0])) mark(n);
+      const Node& node = kernel.node(n);
+      if (is_scalar_op(node.op)) continue;
+      for (const BlockId b : node.blocks) owner_[b] = n;
+      const bool writes = is_write(node.op);
+      if (writes && is_buffer(node.memories[0])) mark(n);
+      if ((writes || is<OnDeclaration>(node.op)) && !is_buffer(node.memories[0]))
+        writers_.push_back(n);
     }
     while (!work_.empty()) {
       const NodeId n = work_.back();
@@ -394,11 +481,8 @@ class StoreLiveness {
     for (const MemoryId m : n.memories) {
       if (is_buffer(m) || loaded_[m]) continue;
       loaded_[m] = true;
-      for (NodeId other = 0; other < kernel_.nodes.size(); ++other) {
-        const Node& o = kernel_.node(other);
-        const bool writes = is_write(o.op) && o.memories[0] == m;
-        const bool declares = is<OnDeclaration>(o.op) && o.memories[0] == m;
-        if (writes || declares) mark(other);
+      for (const NodeId other : writers_) {
+        if (kernel_.node(other).memories[0] == m) mark(other);
       }
     }
   }
@@ -406,27 +490,89 @@ class StoreLiveness {
   const Kernel& kernel_;
   std::vector<NodeId> owner_;
   std::vector<BlockId> parent_;
+  std::vector<NodeId> writers_;  // Declare or write memory that is not a buffer.
   std::vector<bool> live_;
   std::vector<bool> loaded_;
   std::vector<NodeId> work_;
 };
 
-class DeadEliminator : public Rewriter {
+// Moves the live nodes of a kernel that a Rewriter made into one without the others. Values, nodes
+// and memories get the order in which a Rewriter would make them.
+class LiveKernel {
  public:
-  explicit DeadEliminator(const Kernel& kernel) : Rewriter(kernel), liveness_(kernel) {}
+  explicit LiveKernel(Kernel from)
+      : from_(std::move(from)),
+        liveness_(from_),
+        values_(from_.values.size(), kNone),
+        memories_(from_.memories.size(), kNone) {}
 
- private:
-  void node(const Node& n) override {
-    if (liveness_.is_live(static_cast<NodeId>(&n - from().nodes.data()))) copy_node(n);
+  Kernel run() {
+    to_.name = std::move(from_.name);
+    to_.label = std::move(from_.label);
+    to_.index_type = from_.index_type;
+    to_.buffer_count = from_.buffer_count;
+    to_.values.reserve(from_.values.size());
+    to_.nodes.reserve(from_.nodes.size());
+    to_.blocks.reserve(from_.blocks.size());
+    for (MemoryId m = 0; m < from_.buffer_count; ++m) move_memory(m);
+    for (ValueId& scalar : from_.scalars) scalar = add(scalar);
+    to_.scalars = std::move(from_.scalars);
+    to_.scalar_names = std::move(from_.scalar_names);
+    to_.grid = std::move(from_.grid);
+    to_.body = move_block(from_.body);
+    return std::move(to_);
   }
 
+ private:
+  ValueId add(ValueId value, NodeId node = kNone) {
+    values_[value] = static_cast<ValueId>(to_.values.size());
+    to_.values.push_back(from_.values[value]);
+    to_.values.back().node = node;
+    return values_[value];
+  }
+
+  void move_memory(MemoryId m) {
+    memories_[m] = static_cast<MemoryId>(to_.memories.size());
+    to_.memories.push_back(std::move(from_.memories[m]));
+  }
+
+  BlockId move_block(BlockId block) {
+    const auto id = static_cast<BlockId>(to_.blocks.size());
+    to_.blocks.emplace_back();
+    Block moved = std::move(from_.blocks[block]);
+    for (ValueId& argument : moved.arguments) argument = add(argument);
+    size_t kept = 0;
+    for (const NodeId n : moved.nodes) {
+      if (liveness_.is_live(n)) moved.nodes[kept++] = move_node(from_.nodes[n]);
+    }
+    moved.nodes.resize(kept);
+    to_.blocks[id] = std::move(moved);
+    return id;
+  }
+
+  NodeId move_node(Node& n) {
+    for (ValueId& operand : n.operands) {
+      if (values_[operand] == kNone) add(operand);  // A constant.
+      operand = values_[operand];
+    }
+    if (is<OnDeclaration>(n.op)) move_memory(n.memories[0]);
+    for (MemoryId& m : n.memories) m = memories_[m];
+    for (BlockId& block : n.blocks) block = move_block(block);
+    const auto id = static_cast<NodeId>(to_.nodes.size());
+    for (ValueId& result : n.results) result = add(result, id);
+    to_.nodes.push_back(std::move(n));
+    return id;
+  }
+
+  Kernel from_;
   StoreLiveness liveness_;
+  Kernel to_;
+  std::vector<ValueId> values_;
+  std::vector<MemoryId> memories_;
 };
 
 }  // namespace
 
-Kernel eliminate_dead(const Kernel& kernel) { return DeadEliminator(kernel).run(); }
-
-Kernel simplify(const Kernel& kernel) { return eliminate_dead(Simplifier(kernel).run()); }
+Kernel simplify(const Kernel& kernel) { return LiveKernel(Simplifier(kernel).run()).run(); }
 
 }  // namespace tenon::kernel

@@ -11,7 +11,4 @@ namespace tenon::kernel {
 /// The result stores the same bits.
 Kernel simplify(const Kernel& kernel);
 
-/// Only dead code elimination: removes nodes whose results reach no buffer.
-Kernel eliminate_dead(const Kernel& kernel);
-
 }  // namespace tenon::kernel

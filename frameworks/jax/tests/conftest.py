@@ -1,5 +1,6 @@
 """What the JAX tests share: they run on the device that TENON_DEVICE names, as the platform `tenon`."""
 
+import gc
 import os
 import re
 import subprocess
@@ -18,6 +19,13 @@ def pytest_collection_modifyitems(config, items):
     first, step = map(int, config.getoption("--part").split("/"))
     config.hook.pytest_deselected(items=[item for i, item in enumerate(items) if i % step != first - 1])
     items[:] = items[first - 1::step]
+
+
+def pytest_collection_finish():
+    """What is imported stays: to look for cycles of objects in it takes a part of the tests' time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 def is_stood_for() -> bool:

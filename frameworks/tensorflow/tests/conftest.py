@@ -3,12 +3,20 @@
 The tests of "/device:TENON:0" must come before any op of TensorFlow: they run in processes of their own.
 """
 
+import gc
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
 import pytest  # noqa: E402
+
+
+def pytest_collection_finish():
+    """What is imported stays: to look for cycles of objects in it takes a part of the tests' time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 @pytest.fixture
