@@ -85,7 +85,7 @@ TEST(ShortTransposes, ElementsOfARowAreThoseOfALane) {
   }
 }
 
-// Of scalars, too, which rules mostly remove: quantized ones stay.
+// Rules remove transposes of scalars, but for quantized ones.
 TEST(ShortTransposes, OfScalars) {
   const auto module = imported(R"(func.func @main(%x: tensor<f32>) -> tensor<f32> {
   %q = stablehlo.uniform_quantize %x : (tensor<f32>) -> tensor<!quant.uniform<i8:f32, 0.5>>
