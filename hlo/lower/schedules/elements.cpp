@@ -154,13 +154,9 @@ Status lower_elements(LoweredOp& lowered, const FusedOp& fused,
         [&](const Values& lane) {
           const auto begin = lane.begin() + static_cast<std::ptrdiff_t>(own.begin);
           std::vector<Values> places;
-          for (int64_t n = 0; n < element_count(elements); ++n) {
+          for (const Values& own_index : constant_indices(maker.b(), elements)) {
             Values index(lane.begin(), begin);
-            int64_t size = element_count(elements);
-            for (const int64_t extent : elements) {
-              size /= extent;
-              index.push_back(maker.b().index(n / size % extent));
-            }
+            index.insert(index.end(), own_index.begin(), own_index.end());
             index.insert(index.end(), begin, lane.end());
             places.push_back(std::move(index));
           }

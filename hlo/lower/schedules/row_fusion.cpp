@@ -91,15 +91,7 @@ class RowKernel {
 
   // A short row is in registers, whose elements are computed once.
   void in_registers(TuningParameters& tuning) {
-    std::vector<Values> places;
-    for (int64_t n = 0; n < element_count(fusion_.row); ++n) {
-      Values& at = places.emplace_back();
-      int64_t size = element_count(fusion_.row);
-      for (const int64_t extent : fusion_.row) {
-        size /= extent;
-        at.push_back(b_.index(n / size % extent));
-      }
-    }
+    const std::vector<Values> places = constant_indices(b_, fusion_.row);
     for_each_index(b_, fusion_.rows, tuning, [&](const Values& row) {
       for (const Instruction* reduce : fusion_.reductions)
         maker_.e().provide(*reduce, row, reduced(*reduce, row, places));

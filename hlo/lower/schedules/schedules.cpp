@@ -104,6 +104,18 @@ bool is_minor(const Dims& dims, const I64s& listed) {
   return false;
 }
 
+std::vector<Values> constant_indices(kernel::Builder& b, const Dims& dims) {
+  std::vector<Values> all(static_cast<size_t>(element_count(dims)));
+  for (size_t n = 0; n < all.size(); ++n) {
+    int64_t size = std::ssize(all);
+    for (const int64_t extent : dims) {
+      size /= extent;
+      all[n].push_back(b.index(static_cast<int64_t>(n) / size % extent));
+    }
+  }
+  return all;
+}
+
 void for_each_serially(kernel::Builder& b, const Dims& dims,
                        const std::function<void(const Values&)>& body) {
   Values index;

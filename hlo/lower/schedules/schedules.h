@@ -68,6 +68,9 @@ extern const Schedule kSliceUpdate, kAttention, kTiledDot, kTiledConvolution, kT
 /// with gaps.
 bool is_shared_by_columns(const ScheduleInput& input);
 
+/// The indices of all elements of an array of `dims`, in order, as constants.
+std::vector<Values> constant_indices(kernel::Builder& b, const Dims& dims);
+
 /// Whether a lane of one element per lane has a short row of elements of results of `dims`, which
 /// wide vectors take apart or join.
 bool lanes_have_rows(const FusedOp& fused, const Dims& dims, const LowerLimits& limits);
