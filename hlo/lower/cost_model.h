@@ -51,6 +51,15 @@ struct CostModel {
   /// together.
   int64_t shared_row = 64;
   int64_t shared_row_and_more = 64;
+  /// The most elements of a row that a lane keeps in registers where lanes are wide vectors, which
+  /// shuffles take from rows of memory; of a row with much to do for each element (a math function,
+  /// several reductions); the most of these if some shuffles are slow; the most ops of such a row;
+  /// and its time beside that of lanes that read their elements again.
+  int64_t register_row = 8;
+  int64_t register_row_and_more = 16;
+  int64_t register_row_shuffled = 12;
+  int64_t register_row_ops = 240;
+  double register_row_time = 0.4;
   /// Elements of a last dimension below which a reduction of those before it gives work to few
   /// vectors, so that it takes rows together and in parts (split-reductions); 0: never.
   int64_t short_columns = 0;
@@ -106,6 +115,9 @@ struct CostModel {
   /// The maximum number of elements of a splat constant that is kept in memory; a larger one is
   /// stored by a kernel where it is used.
   int64_t kept_constant = 256;
+  /// The most elements of a padded row that is not fused with what reads the array as longer rows:
+  /// lanes know their places in short rows, and would divide indices in long ones.
+  int64_t padded_row = 16;
 
   /// The time of one launch that moves `bytes` and computes `operations`.
   double seconds(double bytes, double operations) const {

@@ -29,6 +29,12 @@ struct ElementRule {
   bool (*fits)(const Instruction&) = nullptr;
 };
 
+/// Whether the op is a math function of the kernel IR, such as exponential or sine.
+inline bool is_math_function(const Instruction& op) {
+  const ElementRule* const rule = op.info().element;
+  return rule != nullptr && rule->operation && kernel::is_math(*rule->operation);
+}
+
 namespace emit {
 // NOLINTBEGIN(readability-identifier-naming): the ops' names
 extern const ElementRule abs, add, atan2, bit_and, bit_or, bit_xor, bitcast_convert,

@@ -174,9 +174,7 @@ double repeated(const ScheduleInput& input, const RowFusion& fusion) {
 bool has_work_of_rows(const FusedOp& fused, const RowFusion& fusion) {
   const int64_t rows = element_count(fusion.rows);
   return std::ranges::any_of(fused.inner, [&](const Instruction* op) {
-    const ElementRule* const rule = op->info().element;
-    const bool is_math = rule != nullptr && rule->operation && kernel::is_math(*rule->operation) &&
-                         *rule->operation != kernel::OpCode::kRsqrt;
+    const bool is_math = is_math_function(*op) && op->code() != OpCode::kRsqrt;
     const bool is_of_rows = element_count(op->result_type().dims()) == rows;
     return is_of_rows && (is_math || op->result_count() > 1);
   });
@@ -197,40 +195,40 @@ bool reads_rows(const FusedOp& fused, const RowFusion& fusion) {
 bool has_work_of_elements(const FusedOp& fused, const RowFusion& fusion) {
   return fusion.reductions.size() > 1 ||
          std::ranges::any_of(fused.inner, [&](const Instruction* op) {
-           const ElementRule* const rule = op->info().element;
-           return rule != nullptr && rule->operation && kernel::is_math(*rule->operation) &&
-                  op->result_type().dims() == fusion.whole();
+           return is_math_function(*op) && op->result_type().dims() == fusion.whole();
          });
 }
 
 // The most elements of a row that lanes have in registers: those of adjacent lanes are vectors,
 // which shuffles take from rows of memory. Elements that a workgroup would convert are worth more
 // of them.
-int64_t most_in_registers(const FusedOp& fused, const RowFusion& fusion) {
-  constexpr int64_t kFew = 8, kSome = 12, kMany = 16;
-  if (!has_work_of_elements(fused, fusion)) return kFew;
+int64_t most_in_registers(const FusedOp& fused, const RowFusion& fusion, const CostModel& cost) {
+  const int64_t few = cost.register_row;
+  const int64_t many = cost.register_row_and_more;
+  if (!has_work_of_elements(fused, fusion)) return few;
   const bool narrow = std::ranges::any_of(fused.op.operands(), [](Value value) {
     return value.type().is_tensor() && storage_bytes(value.type().element_type()) < 4;
   });
   const int64_t count = element_count(fusion.row);
-  const bool few_shuffles = count <= kSome ? count % 2 == 0 || count < kFew + 2 : count == kMany;
-  return narrow || few_shuffles ? kMany : kFew;
+  const bool few_shuffles =
+      count <= cost.register_row_shuffled ? count % 2 == 0 || count < few + 2 : count == many;
+  return narrow || few_shuffles ? many : few;
 }
 
 bool is_in_registers(const FusedOp& fused, const RowFusion& fusion, const LowerLimits& limits) {
-  constexpr int64_t kMostOps = 240;  // of a row
+  const CostModel& cost = limits.cost;
   const int64_t count = element_count(fusion.row);
-  return limits.vector_bytes >= limits.cost.wide_register && count > 1 &&
-         count <= most_in_registers(fused, fusion) && count * std::ssize(fused.inner) <= kMostOps &&
-         reads_rows(fused, fusion);
+  return limits.vector_bytes >= cost.wide_register && count > 1 &&
+         count <= most_in_registers(fused, fusion, cost) &&
+         count * std::ssize(fused.inner) <= cost.register_row_ops && reads_rows(fused, fusion);
 }
 
 std::optional<double> estimate_lane(const ScheduleInput& input) {
-  constexpr double kInRegisters = 0.4;
   const RowFusion fusion = row_fusion_of(input.fused);
   if (fusion.reductions.empty()) return std::nullopt;
   const bool registers = is_in_registers(input.fused, fusion, input.limits);
-  return input.elements_seconds / repeated(input, fusion) * (registers ? kInRegisters : 1);
+  return input.elements_seconds / repeated(input, fusion) *
+         (registers ? input.limits.cost.register_row_time : 1);
 }
 
 std::optional<double> estimate_workgroup(const ScheduleInput& input) {

@@ -2,7 +2,7 @@
 //
 // A fusion is an instruction with others in its body; it becomes one kernel or library call.
 //
-// fuse() makes a fusion; passes decide what to fuse.
+// fuse() makes a fusion; passes decide what to fuse (groups.h).
 #pragma once
 
 #include <string>
