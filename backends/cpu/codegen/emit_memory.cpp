@@ -2,6 +2,7 @@
 #include <bit>
 #include <cstdlib>
 #include <numeric>
+#include <vector>
 
 #include "backends/cpu/codegen/emitter.h"
 #include "backends/llvm/operations.h"
@@ -80,7 +81,9 @@ CpuKernelEmitter::Address CpuKernelEmitter::address(kernel::MemoryId memory, con
     Value* const factor = llvm::ConstantInt::getSigned(places->getType(), by);
     places = b_.CreateAdd(places, b_.CreateMul(wide, factor));
   }
-  Address where = {b_.CreateGEP(element, in_words ? memories_[memory] : base, places), 0, true};
+  Address where = {b_.CreateGEP(element, in_words ? memories_[memory] : base, places), stride,
+                   true};
+  if (vectors.empty()) where.first = base;
   if (in_words) {
     where.base = memories_[memory];
     where.places = places;
@@ -102,43 +105,54 @@ CpuKernelEmitter::Value* CpuKernelEmitter::scalar_address(const Node& n, size_t 
 
 namespace {
 
-// How many of the first lanes are active; nothing if that is not known or others are.
-std::optional<int64_t> first_lanes_of(const llvm::Value* mask) {
+// Adjacent lanes, a power of two of them, which one access takes without a mask.
+struct LanePiece {
+  int64_t begin = 0;
+  int64_t size = 0;
+};
+
+// Pieces that cover the active lanes of a mask and no other; nothing if it is not known, or if they
+// are many. Adjacent lanes that are no power of two are two pieces that overlap.
+std::vector<LanePiece> pieces_of(const llvm::Value* mask) {
+  constexpr size_t kMostPieces = 4;
   const auto* const known = llvm::dyn_cast<llvm::Constant>(mask);
   if (known == nullptr) return {};
-  const auto lanes = llvm::cast<llvm::FixedVectorType>(mask->getType())->getNumElements();
-  int64_t count = 0;
-  for (unsigned lane = 0; lane < lanes; ++lane) {
-    const llvm::Constant* const one = known->getAggregateElement(lane);
-    if (one == nullptr || (one->isOneValue() && count < lane)) return {};
-    count += one->isOneValue() ? 1 : 0;
+  const int64_t lanes = llvm::cast<llvm::FixedVectorType>(mask->getType())->getNumElements();
+  const auto is_active = [&](int64_t lane) {
+    const llvm::Constant* const one = known->getAggregateElement(static_cast<unsigned>(lane));
+    return one == nullptr ? std::nullopt : std::optional(one->isOneValue());
+  };
+  std::vector<LanePiece> pieces;
+  for (int64_t begin = 0, end = 0; begin < lanes; begin = end + 1) {
+    for (end = begin; end < lanes; ++end) {
+      const std::optional<bool> active = is_active(end);
+      if (!active) return {};
+      if (!*active) break;
+    }
+    if (end == begin) continue;
+    const auto size = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(end - begin)));
+    pieces.push_back({begin, size});
+    if (size < end - begin) pieces.push_back({end - size, size});
   }
-  return count;
-}
-
-// The powers of two that `count` consists of, the greatest first; nothing if there are many.
-std::vector<int64_t> powers_of(int64_t count) {
-  constexpr size_t kMostPieces = 3;
-  std::vector<int64_t> pieces;
-  for (; count > 0; count -= pieces.back())
-    pieces.push_back(static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(count))));
-  return pieces.size() <= kMostPieces ? pieces : std::vector<int64_t>();
+  return pieces.size() <= kMostPieces ? pieces : std::vector<LanePiece>();
 }
 
 }  // namespace
 
-// Vectors of bytes and words under a mask are slow or single elements on most processors: a known
-// number of them are two or three whole ones.
+// Vectors of bytes and words under a mask are slow or single elements on most processors, stores of
+// larger elements on those whose masks are vectors (12 cycles on AMD's without AVX-512): lanes that
+// are known are whole vectors.
 CpuKernelEmitter::Value* CpuKernelEmitter::masked_load(llvm::FixedVectorType* vector, Value* from,
                                                        llvm::Align align, Value* mask) {
+  constexpr int64_t kMaskedLoads = 32;  // The least bytes of a register of a target that has them.
   const auto lanes = static_cast<int64_t>(vector->getNumElements());
-  const std::optional<int64_t> count = first_lanes_of(mask);
-  const std::vector<int64_t> pieces = count ? powers_of(*count) : std::vector<int64_t>();
-  if (pieces.empty() || vector->getScalarSizeInBits() >= 32) {
+  const bool is_slow = vector->getScalarSizeInBits() < 32 || vector_bytes_ < kMaskedLoads;
+  const std::vector<LanePiece> pieces = is_slow ? pieces_of(mask) : std::vector<LanePiece>();
+  if (pieces.empty()) {
     return b_.CreateMaskedLoad(vector, from, align, mask, llvm::Constant::getNullValue(vector));
   }
   Value* all = llvm::Constant::getNullValue(vector);
-  for (int64_t begin = 0; const int64_t size : pieces) {
+  for (const auto [begin, size] : pieces) {
     auto* const type =
         llvm::FixedVectorType::get(vector->getElementType(), static_cast<unsigned>(size));
     Value* const piece = b_.CreateAlignedLoad(
@@ -150,25 +164,23 @@ CpuKernelEmitter::Value* CpuKernelEmitter::masked_load(llvm::FixedVectorType* ve
       joined[static_cast<size_t>(lane)] = static_cast<int>(mine ? lanes + lane - begin : lane);
     }
     all = b_.CreateShuffleVector(all, b_.CreateShuffleVector(piece, widened), joined);
-    begin += size;
   }
   return all;
 }
 
 void CpuKernelEmitter::masked_store(Value* value, Value* to, llvm::Align align, Value* mask) {
   llvm::Type* const element = value->getType()->getScalarType();
-  const std::optional<int64_t> count = first_lanes_of(mask);
-  const std::vector<int64_t> pieces = count ? powers_of(*count) : std::vector<int64_t>();
-  if (pieces.empty() || element->getScalarSizeInBits() >= 32) {
+  const bool is_slow = element->getScalarSizeInBits() < 32 || vector_bytes_ < kMaskRegisters;
+  const std::vector<LanePiece> pieces = is_slow ? pieces_of(mask) : std::vector<LanePiece>();
+  if (pieces.empty()) {
     b_.CreateMaskedStore(value, to, align, mask);
     return;
   }
-  for (int64_t begin = 0; const int64_t size : pieces) {
+  for (const auto [begin, size] : pieces) {
     std::vector<int> which(static_cast<size_t>(size));
     std::iota(which.begin(), which.end(), static_cast<int>(begin));
     b_.CreateAlignedStore(b_.CreateShuffleVector(value, which),
                           b_.CreateGEP(element, to, number(begin)), align);
-    begin += size;
   }
 }
 
@@ -269,7 +281,15 @@ void CpuKernelEmitter::store(const Node& n) {
     return;
   }
   Value* const value = in_memory(vector_of(lanes));
-  if (where.scattered || one_place) {
+  if (where.first != nullptr && mask_ == nullptr && vector_bytes_ < kMaskRegisters) {
+    // There are no scattered stores: these are single ones, whose addresses are constants apart.
+    for (int64_t lane = 0; lane < width_; ++lane) {
+      b_.CreateAlignedStore(
+          b_.CreateExtractElement(value, static_cast<uint64_t>(lane)),
+          b_.CreateGEP(value->getType()->getScalarType(), where.first, number(lane * where.stride)),
+          align);
+    }
+  } else if (where.scattered || one_place) {
     Value* const places = where.scattered
                               ? where.pointer
                               : b_.CreateVectorSplat(static_cast<unsigned>(width_), where.pointer);

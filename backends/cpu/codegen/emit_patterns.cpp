@@ -14,7 +14,9 @@ using kernel::ValueId;
 bool CpuKernelEmitter::lanes_by_patterns(const Node& n) {
   std::vector<std::optional<NodeId>> bounds;
   for (size_t d = 0; d < n.extents.size(); ++d) bounds.push_back(rows_bound(n, d));
-  const std::optional<RowPatterns> found = find_row_patterns(kernel_, n, vector_bytes_, bounds);
+  const bool is_along = plan_of(n).dimension + 1 == n.extents.size();
+  const std::optional<RowPatterns> found =
+      find_row_patterns(kernel_, n, vector_bytes_, is_along, bounds);
   if (!found) return false;
   const RowPattern& pattern = found->pattern;
   const Ids& arguments = kernel_.block(n.blocks[0]).arguments;

@@ -422,7 +422,7 @@ void CpuKernelEmitter::store_run(const std::vector<NodeId>& run) {
           first * static_cast<int64_t>(run.size()) + static_cast<int64_t>(i) * lanes;
       Value* const where = b_.CreateGEP(element, to, number(place));
       if (Value* const mask = mask_of_piece(group, i, false)) {
-        b_.CreateMaskedStore(pieces[i], where, alignment_of(n.type), mask);
+        masked_store(pieces[i], where, alignment_of(n.type), mask);
       } else {
         b_.CreateAlignedStore(pieces[i], where, alignment_of(n.type));
       }

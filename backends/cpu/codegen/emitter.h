@@ -229,8 +229,9 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
   // --- emit_memory.cpp
   struct Address {
     Value* pointer = nullptr;  ///< The address of lane 0, or a vector with that of every lane.
-    int64_t stride = 0;        ///< From lane to lane, in elements: 0, 1 or -1.
+    int64_t stride = 0;        ///< From lane to lane, in elements: 0, 1 or -1 unless scattered.
     bool scattered = false;    ///< `pointer` is a vector.
+    Value* first = nullptr;    ///< The address of lane 0 of scattered lanes that `stride` is apart.
     /// The memory of scattered elements of less than 32 bits, and their places in it.
     Value* base = nullptr;
     Value* places = nullptr;

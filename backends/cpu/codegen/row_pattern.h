@@ -11,6 +11,10 @@
 
 namespace tenon::cpu {
 
+/// Bytes of a register from which masks have registers of their own: a store under one is one
+/// operation. Below, it takes as long as ten, and is two that overlap.
+constexpr int64_t kMaskRegisters = 64;
+
 /// The places of one access in memory, in elements, from its place for the first row's first
 /// element on; and for which elements of a row it runs.
 struct RowPlaces {
@@ -62,9 +66,10 @@ struct RowPatterns {
 };
 
 /// The pattern that takes fewest operations for each element; nothing where vectors along one
-/// dimension take fewer. `bounds[d]` is the `if` on the number of rows along dimension d.
+/// dimension take fewer, which is the last one if `is_along`. `bounds[d]` is the `if` on the number
+/// of rows along dimension d.
 std::optional<RowPatterns> find_row_patterns(
-    const kernel::Kernel& kernel, const kernel::Node& lanes, int64_t vector_bytes,
+    const kernel::Kernel& kernel, const kernel::Node& lanes, int64_t vector_bytes, bool is_along,
     const std::vector<std::optional<kernel::NodeId>>& bounds);
 
 }  // namespace tenon::cpu

@@ -67,15 +67,24 @@ struct OwnDimensions {
   }
 };
 
-// The last dimensions, if a lane gathers all of their elements by one index.
+// The last dimensions, if a lane gathers all of their elements; none if those of one index go on
+// before them, which are vectors of memory.
 OwnDimensions own_of_gather(const FusedOp& fused, const Dims& dims) {
   constexpr int64_t kShort = 7;
-  const bool gathers = std::ranges::any_of(
+  const OwnDimensions none = {dims.size(), dims.size()};
+  const auto gather = std::ranges::find_if(
       fused.inner, [](const Instruction* op) { return op->info().fusion == FusionKind::kGathers; });
+  if (gather == fused.inner.end()) return none;
   size_t rest = dims.size();
   int64_t together = 1;
-  while (gathers && rest > 0 && together * dims[rest - 1] <= kShort) together *= dims[--rest];
-  return {rest, dims.size()};
+  while (rest > 0 && together * dims[rest - 1] <= kShort) together *= dims[--rest];
+  const auto* numbers = (*gather)->attr<GatherDims>(AttrKey::dimension_numbers);
+  if (rest == 0 || numbers == nullptr || (*gather)->result_type().dims() != dims)
+    return {rest, dims.size()};
+  const auto of_index = std::ranges::count_if(
+      numbers->offset_dims, [&](int64_t d) { return d + 1 >= static_cast<int64_t>(rest); });
+  const bool goes_on = of_index == std::ssize(dims) - static_cast<int64_t>(rest) + 1;
+  return goes_on ? none : OwnDimensions{rest, dims.size()};
 }
 
 // Whether a few shuffles of each vector take rows of so many elements apart, or join them.

@@ -4,6 +4,7 @@
 
 #include "hlo/lower/elements/emitter.h"
 #include "hlo/lower/lower_op.h"
+#include "hlo/passes/constants.h"
 
 namespace tenon::hlo::fusion {
 namespace {
@@ -96,13 +97,6 @@ bool only_moves(const Instruction& op) {
 }
 
 bool is_reduction(const Instruction& op) { return op.info().fusion == FusionKind::kReduces; }
-
-// Whether a use of `array` is an update, which can be in place.
-bool is_update_of(const Use& use, Value array) {
-  const Updates updates = use.user->info().updates;
-  const bool is_update = updates == Updates::kFirst || updates == Updates::kSameIndex;
-  return is_update && use.operand == 0 && use.user->operand(0) == array;
-}
 
 bool is_gather(const Instruction& op) {
   return op.info().fusion == FusionKind::kGathers && is_array_op(op) && lower::is_elemental(op);
