@@ -134,7 +134,7 @@ class ContractionEmitter {
       Value* const end = least(b_.CreateAdd(place, number(b_, together_)), function_->getArg(4));
       column_end_ = least(times(end, columns_a_group()), column_end_);
     }
-    if (is_dot_products(loops_)) {
+    if (t_.is_dots) {
       return each(number(b_, 0), number(b_, sum_.extent), t_.sums_a_block,
                   [&](Value* sum) { dots(sum); });
     }

@@ -162,8 +162,8 @@ TEST(Contraction, FewLinesTimesManyAlongMemory) {
     const Shape shapes[] = {Shape(kF32, {s.batch, s.m, s.k}), Shape(kF32, {s.batch, s.n, s.k})};
     const auto loops = loops_of({{0}, {0}, {2}, {2}}, shapes, Shape(kF32, {s.batch, s.m, s.n}));
     ASSERT_TRUE(loops);
-    EXPECT_TRUE(is_dot_products(*loops));
     const Tiling tiling = tiling_of(*loops, 64);
+    EXPECT_TRUE(tiling.is_dots);
     EXPECT_FALSE(tiling.packs_rhs || tiling.packs_lhs);
     EXPECT_GE(tiling.rows * tiling.dots, 6);
     for (const Types& types : all_types()) expect_right(types, s);

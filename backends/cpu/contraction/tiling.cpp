@@ -6,10 +6,7 @@
 namespace tenon::cpu {
 namespace {
 
-constexpr int64_t kSumsABlock = 512;  // in a packed panel
-constexpr int64_t kPanelsABlock = 6;  // that share a packed row tile
 constexpr int64_t kRowsAWorkgroup = 144;
-constexpr int64_t kFewRows = 48;  // for which packing takes longer than it saves
 constexpr int64_t kSumsOfFewRows = 64;
 // Lines of a large right operand that are read side by side, so that each is read along memory, and
 // the panels that they reach across.
@@ -18,20 +15,33 @@ constexpr int64_t kPanelsAbreast = 16;
 constexpr int64_t kFarFrom = 1 << 20;   // bytes of an operand that is not in a cache
 constexpr int64_t kInMemory = 1 << 23;  // bytes of an operand that is in no cache
 constexpr int64_t kPageBytes = 4096;
-constexpr int64_t kMostDots = 48;
 constexpr int64_t kDotsABlock = 512;       // products of each line, which stay in a cache
 constexpr int64_t kLeastOfManyDots = 256;  // products of each sum, with more than kFewDots columns
 constexpr int64_t kFewDots = 8;            // columns, or rows; more fill vectors
 constexpr int64_t kLeastOfDots = 16;       // products of each sum, with several columns
 constexpr int64_t kPackFrom = 1 << 18;  // bytes of an operand that no longer stays in a near cache
 
+// What depends on the number of vector registers: a tile of 16 has half the columns of one of 32,
+// of half the size.
+struct TileLimits {
+  int64_t registers = 0;
+  int64_t few_rows = 0;        ///< For which packing takes longer than it saves.
+  int64_t most_dots = 0;       ///< Rows or columns of dot products, of many products each.
+  int64_t sums_a_block = 0;    ///< In a packed panel: 16 kB leave room in the nearest cache.
+  int64_t panels_a_block = 0;  ///< That share a packed row tile.
+};
+TileLimits limits_of(int64_t vector_bytes) {
+  return vector_bytes >= 64 ? TileLimits{32, 48, 48, 512, 6} : TileLimits{16, 12, 8, 256, 12};
+}
+
 // Whether there are so few rows, or columns, that tiles of dot products are of all of them, or need
 // no packing.
-bool has_few(const ContractionLoops& loops, const std::vector<ContractionLoop>& list) {
+bool has_few(const ContractionLoops& loops, const std::vector<ContractionLoop>& list,
+             const TileLimits& limits) {
   const int64_t extent = list.back().extent;
   const int64_t sums = loops.sums[0].extent;
   return list.size() == 1 && (extent == 1 || (extent <= kFewDots && sums >= kLeastOfDots) ||
-                              (extent <= kMostDots && sums >= kLeastOfManyDots));
+                              (extent <= limits.most_dots && sums >= kLeastOfManyDots));
 }
 
 // The size of parts of `count` rows or columns, all of them about as large.
@@ -40,19 +50,20 @@ int64_t even_part(int64_t count) {
   return divided(count, divided(count, kLargest));
 }
 
-Tiling of_dot_products(const ContractionLoops& loops, int64_t lanes, int64_t registers) {
+Tiling of_dot_products(const ContractionLoops& loops, int64_t lanes, const TileLimits& limits) {
   const int64_t rows = loops.rows.back().extent;
   const int64_t columns = loops.columns.back().extent;
   const int64_t sums = loops.sums[0].extent;
-  const int64_t abreast = registers / 2;  // sums of a tile
+  const int64_t abreast = limits.registers / 2;  // sums of a tile
   Tiling t;
+  t.is_dots = true;
   t.width = std::min(lanes, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(sums))));
   // The processor follows one stream better than several that share no page.
   const auto is_one_stream = [&](ElementType type, int64_t lines) {
     const auto line = sums * static_cast<int64_t>(storage_bytes(type));
     return line < kPageBytes && lines * line > kInMemory;
   };
-  if (has_few(loops, loops.columns)) {
+  if (has_few(loops, loops.columns, limits)) {
     t.dots = even_part(columns);
     t.rows = columns <= 2 && is_one_stream(loops.lhs, rows)
                  ? 1
@@ -106,10 +117,10 @@ int64_t panels_of(const ContractionLoops& loops, const Tiling& t, int64_t most) 
 
 // As many rows as there are registers for. Fewer that divide all rows without a rest take as long,
 // if their sums are enough to hide the latency of fma, and need the code of one size of tile alone.
-int64_t rows_of_tile(int64_t extent, int64_t vectors, int64_t most) {
+int64_t rows_of_tile(int64_t extent, int64_t vectors, int64_t most, int64_t few) {
   constexpr int64_t kLeastSums = 16;
   // Each tile of few rows reads the right operand in place: there are as few as possible.
-  const int64_t least = extent <= kFewRows ? most : 1;
+  const int64_t least = extent <= few ? most : 1;
   for (int64_t rows = most; rows >= least && rows * vectors >= kLeastSums; --rows) {
     if (extent % rows == 0) return rows;
   }
@@ -118,28 +129,30 @@ int64_t rows_of_tile(int64_t extent, int64_t vectors, int64_t most) {
 
 // Each group of rows packs the right operand again: if it is packed, there are only as many groups
 // as several threads want.
-int64_t rows_of_group(const ContractionLoops& loops, const Tiling& t) {
+int64_t rows_of_group(const ContractionLoops& loops, const Tiling& t, int64_t panels) {
   constexpr int64_t kMostRows = 512;
   constexpr int64_t kLeastGroups = 4, kWorkgroups = 16;
   const int64_t rows = loops.rows.back().extent;
   int64_t groups = divided(rows, kRowsAWorkgroup);
   if (t.packs_rhs) {
     const int64_t others =
-        divided(loops.columns.back().extent, kPanelsABlock * t.columns()) * outer_turns(loops);
+        divided(loops.columns.back().extent, panels * t.columns()) * outer_turns(loops);
     const int64_t wanted = std::max(kLeastGroups, divided(kWorkgroups, others));
     groups = std::max(divided(rows, kMostRows), std::min(groups, wanted));
   }
   return divided(divided(rows, t.rows), groups) * t.rows;
 }
 
-}  // namespace
-
-bool is_dot_products(const ContractionLoops& loops) {
+// Whether every result is a sum over adjacent elements of both operands, one of which has few
+// lines.
+bool is_dot_products(const ContractionLoops& loops, const TileLimits& limits) {
   const ContractionLoop& sum = loops.sums[0];
   if (sum.lhs != 1 || sum.rhs != 1) return false;
-  return has_few(loops, loops.columns) ||
-         (has_few(loops, loops.rows) && sum.extent >= kLeastOfDots);
+  return has_few(loops, loops.columns, limits) ||
+         (has_few(loops, loops.rows, limits) && sum.extent >= kLeastOfDots);
 }
+
+}  // namespace
 
 Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes) {
   const ContractionLoop& row = loops.rows.back();
@@ -148,8 +161,8 @@ Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes) {
   const auto bytes = static_cast<int64_t>(storage_bytes(loops.sum));
   // On a machine without vectors an element may be larger than the register.
   const int64_t lanes = std::max<int64_t>(vector_bytes / bytes, 1);
-  const int64_t registers = vector_bytes >= 64 ? 32 : 16;
-  if (is_dot_products(loops)) return of_dot_products(loops, lanes, registers);
+  const TileLimits limits = limits_of(vector_bytes);
+  if (is_dot_products(loops, limits)) return of_dot_products(loops, lanes, limits);
   Tiling t;
   const int64_t side_by_side = loops.panel > 0 ? loops.panel : column.extent;
   const auto ceiling = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(side_by_side)));
@@ -158,8 +171,8 @@ Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes) {
   const int64_t wide = row.extent >= 4 ? 2 : row.extent >= 2 ? 4 : 8;
   t.vectors = std::min(wide, divided(side_by_side, t.width));
   // Accumulators, and some registers for a row of the right operand.
-  const int64_t most_rows = std::min<int64_t>((registers - 4) / t.vectors, 14);
-  t.rows = rows_of_tile(row.extent, t.vectors, most_rows);
+  const int64_t most_rows = std::min<int64_t>((limits.registers - 4) / t.vectors, 14);
+  t.rows = rows_of_tile(row.extent, t.vectors, most_rows, limits.few_rows);
   const bool widens = loops.rhs != loops.sum;
   const bool is_large = widens || sum.extent * column.extent * bytes > kPackFrom;
   const bool repeats = row.extent > 2 * t.rows && is_large;
@@ -168,15 +181,17 @@ Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes) {
   // Adjacent rows are in one cache line without packing.
   t.packs_lhs = (t.packs_rhs || (in_panels && repeats)) && row.lhs != 1 &&
                 row.extent * sum.extent * bytes > kPackFrom;
-  const bool few = row.extent <= kFewRows && column.rhs == 1 && !in_panels;
+  const bool few = row.extent <= limits.few_rows && column.rhs == 1 && !in_panels;
   if (few) t.packs_rhs = t.packs_lhs = false;
-  t.rows_a_group = rows_of_group(loops, t);
+  t.rows_a_group = rows_of_group(loops, t, limits.panels_a_block);
   // Widening single elements takes longer than widening vectors of them once for all columns.
   if (loops.lhs != loops.sum) t.packs_lhs = true;
   // Some sums of all columns stay in the cache from one tile of rows to the next.
   const bool several = row.extent > t.rows;
   const bool blocks = t.packs_rhs || t.packs_lhs || (in_panels && several);
-  const int64_t most_sums = blocks ? kSumsABlock : few && several ? kSumsOfFewRows : sum.extent;
+  const int64_t most_sums = blocks           ? limits.sums_a_block
+                            : few && several ? kSumsOfFewRows
+                                             : sum.extent;
   t.streams = few && !several && sum.extent * column.extent * bytes > kFarFrom && !t.packs_lhs;
   t.sums_a_block = std::min(sum.extent, t.streams ? kLinesAbreast : most_sums);
   t.keeps_sums = loops.result != loops.sum && t.sums_a_block < sum.extent;
@@ -184,7 +199,7 @@ Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes) {
   constexpr int64_t kRowsBoundByMemory = 3;
   t.joins =
       t.streams && row.extent <= kRowsBoundByMemory && !t.keeps_sums && outer_turns(loops) == 1;
-  t.panels = t.joins ? 1 : panels_of(loops, t, t.streams ? kPanelsAbreast : kPanelsABlock);
+  t.panels = t.joins ? 1 : panels_of(loops, t, t.streams ? kPanelsAbreast : limits.panels_a_block);
   return t;
 }
 

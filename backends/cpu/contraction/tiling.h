@@ -12,7 +12,10 @@ struct Tiling {
   int64_t rows_a_group = 1;  ///< Rows of a workgroup.
   int64_t panels = 1;        ///< Panels of a workgroup, each as wide as a tile.
   int64_t sums_a_block = 1;
-  int64_t dots = 1;  ///< Columns of a tile of dot products.
+  /// Every result is a sum over adjacent elements of both operands, one of which has few lines:
+  /// tiles are of dot products, with `dots` columns.
+  bool is_dots = false;
+  int64_t dots = 1;
   bool packs_rhs = false;
   bool packs_lhs = false;
   bool keeps_sums = false;  ///< In scratch memory between blocks, because the result is narrower.
@@ -25,9 +28,6 @@ struct Tiling {
 };
 
 Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes);
-
-/// Whether every result is a sum over adjacent elements of both operands.
-bool is_dot_products(const ContractionLoops& loops);
 
 inline int64_t divided(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
