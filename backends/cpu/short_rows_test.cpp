@@ -90,11 +90,13 @@ TEST(ShortRows, RowsOfAFewElements) {
 }
 
 TEST(ShortRows, RowsOfAFewElementsAreNotGathered) {
-  for (const int64_t count : {2, 3, 5, 7}) {
-    const std::string ir = ir_of(short_rows_case(count, 96, "f32").kernel, 64);
-    EXPECT_NE(ir.find("shufflevector"), std::string::npos) << ir;
-    EXPECT_EQ(ir.find("masked.gather"), std::string::npos) << ir;
-    EXPECT_EQ(ir.find("masked.scatter"), std::string::npos) << ir;
+  for (const int64_t bytes : {32, 64}) {
+    for (const int64_t count : {2, 3, 5, 7}) {
+      const std::string ir = ir_of(short_rows_case(count, 96, "f32").kernel, bytes);
+      EXPECT_NE(ir.find("shufflevector"), std::string::npos) << ir;
+      EXPECT_EQ(ir.find("masked.gather"), std::string::npos) << ir;
+      EXPECT_EQ(ir.find("masked.scatter"), std::string::npos) << ir;
+    }
   }
 }
 

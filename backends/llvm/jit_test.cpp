@@ -27,6 +27,15 @@ std::string object(const char* text) {
   return compile_to_object(*module, *machine).value();
 }
 
+// LLVM would take them for shuffles of bytes between instructions of AVX.
+TEST(Host, HasNoInstructionsWithoutAFormOfAvx) {
+  EXPECT_EQ(host().features.find("+sse4a"), std::string::npos);
+  const TargetCpu with_avx = target_cpu("x86_64-linux-gnu", "znver3", "").value();
+  EXPECT_TRUE(with_avx.features.ends_with("-sse4a")) << with_avx.features;
+  const TargetCpu without = target_cpu("x86_64-linux-gnu", "amdfam10", "").value();
+  EXPECT_EQ(without.features.find("sse4a"), std::string::npos) << without.features;
+}
+
 using Function = int64_t (*)(int64_t);
 
 int64_t call(LoadedObjects& loaded, const char* name, int64_t argument) {

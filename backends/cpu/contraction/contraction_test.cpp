@@ -233,6 +233,29 @@ TEST(Contraction, LinesOfALargeMatrixTimesAVector) {
   expect_right({kF32, kF32, kF32}, {1, 4000, 1, 600});
 }
 
+// With sixteen registers a panel has half the columns, and packing pays from fewer rows on.
+TEST(Contraction, TilesOfSixteenRegisters) {
+  const auto tiling = [](const Sizes& s, int64_t vector_bytes) {
+    const Shape rhs = s.rhs_transposed ? Shape(kF32, {s.n, s.k}) : Shape(kF32, {s.k, s.n});
+    const Shape shapes[] = {Shape(kF32, {s.m, s.k}), rhs};
+    const auto loops =
+        loops_of({{}, {}, {1}, {s.rhs_transposed ? 1 : 0}}, shapes, Shape(kF32, {s.m, s.n}));
+    return loops ? tiling_of(*loops, vector_bytes) : Tiling();
+  };
+  const Sizes some_rows = {1, 32, 256, 1024};
+  EXPECT_FALSE(tiling(some_rows, 64).packs_rhs);
+  EXPECT_TRUE(tiling(some_rows, 32).packs_rhs);
+  EXPECT_FALSE(tiling({1, 12, 256, 1024}, 32).packs_rhs);
+  const Sizes some_lines = {1, 16, 768, 3072, false, true};
+  EXPECT_TRUE(tiling(some_lines, 64).is_dots);
+  EXPECT_FALSE(tiling(some_lines, 32).is_dots);
+  EXPECT_TRUE(tiling({1, 8, 768, 3072, false, true}, 32).is_dots);
+  for (const int64_t bytes : {32, 64}) {
+    const Tiling large = tiling({1, 500, 500, 2000}, bytes);
+    EXPECT_EQ(large.sums_a_block * large.columns() * 4, bytes == 64 ? 64 << 10 : 16 << 10);
+  }
+}
+
 // Panels of columns are shared out evenly, among several workgroups if there is enough work.
 TEST(Contraction, WorkgroupsForSeveralThreads) {
   const auto panels = [](int64_t m, int64_t n, int64_t k, int64_t batch = 1) {

@@ -116,6 +116,29 @@ TEST(ShortTransposes, WholeBoxesAreApart) {
   EXPECT_EQ(loops_of({{9, 101}, {1, 0}}), 1);
 }
 
+// Elements that a lane gathers by one index are its own if they are few; longer rows are vectors.
+TEST(ShortRows, GatheredRowsThatGoOn) {
+  hlo::LowerOptions options;
+  options.limits.vector_bytes = 64;
+  const auto stores = [&](std::string_view row, std::string_view offsets) {
+    const auto module = imported(fmt::format(
+        R"(func.func @main(%x: tensor<90x{0}xf32>, %i: tensor<70x1xi32>) -> tensor<70x{0}xf32> {{
+  %g = "stablehlo.gather"(%x, %i) <{{dimension_numbers = #stablehlo.gather<offset_dims = [{1}], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, {2}>}}> : (tensor<90x{0}xf32>, tensor<70x1xi32>) -> tensor<70x{0}xf32>
+  return %g : tensor<70x{0}xf32>
+}})",
+        row, offsets,
+        row == "3"     ? "3"
+        : row == "7x3" ? "7, 3"
+                       : "2, 3"));
+    const auto program = hlo::compile_to_program(*module, options);
+    EXPECT_TRUE(program) << program.error().to_string();
+    return stores_of(program->kernels[0]);
+  };
+  EXPECT_EQ(stores("3", "1"), 3U);
+  EXPECT_EQ(stores("2x3", "1, 2"), 6U);
+  EXPECT_EQ(stores("7x3", "1, 2"), 1U);
+}
+
 // The greatest of each row subtracted from it, or also what is left summed.
 std::string rows_less_greatest(int64_t count, std::string_view type, bool is_summed) {
   const std::string sum = R"(

@@ -24,9 +24,9 @@
 namespace tenon::hlo {
 namespace {
 
+using fusion::FusionGroups;
 using fusion::Group;
 using fusion::GroupPtr;
-using fusion::Groups;
 using fusion::is_reduction;
 using fusion::is_updated;
 using fusion::only_moves;
@@ -125,7 +125,7 @@ class Fusing {
     return row;
   }
 
-  Groups groups_;
+  FusionGroups groups_;
 };
 
 Result<bool> fuse_in(Computation& computation, const lower::CostModel& cost) {

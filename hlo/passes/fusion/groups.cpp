@@ -43,37 +43,37 @@ int64_t Group::input_count() const {
   return std::ssize(inputs);
 }
 
-Groups::Groups(Computation& computation, const lower::CostModel& cost)
+FusionGroups::FusionGroups(Computation& computation, const lower::CostModel& cost)
     : computation_(computation), cost_(cost) {
   int64_t place = 0;
   for (Instruction& op : computation_) places_[&op] = place++;
 }
 
-GroupPtr Groups::of(const Instruction* op) const {
+GroupPtr FusionGroups::of(const Instruction* op) const {
   const auto found = groups_.find(op);
   return found == groups_.end() ? nullptr : found->second;
 }
 
-void Groups::set(const GroupPtr& group) {
+void FusionGroups::set(const GroupPtr& group) {
   for (const Instruction* op : group->ops) groups_[op] = group;
 }
 
-void Groups::add(const GroupPtr& group, Instruction* op) {
+void FusionGroups::add(const GroupPtr& group, Instruction* op) {
   group->ops.push_back(op);
   groups_[op] = group;
 }
 
-void Groups::set_place(const Instruction* inserted, const Instruction& like) {
+void FusionGroups::set_place(const Instruction* inserted, const Instruction& like) {
   places_[inserted] = places_[&like];
 }
 
-const Instruction* Groups::user(const Use& use) const {
+const Instruction* FusionGroups::user(const Use& use) const {
   const Instruction* at = use.user;
   while (at != nullptr && at->parent() != &computation_) at = at->parent()->owner();
   return at;
 }
 
-bool Groups::is_small(const Group& group) const {
+bool FusionGroups::is_small(const Group& group) const {
   return std::ssize(group.ops) <= cost_.fused_ops && group.input_count() <= cost_.fused_inputs;
 }
 

@@ -39,9 +39,9 @@ using GroupPtr = std::shared_ptr<Group>;
 Dims without_ones(const Dims& dims);
 
 /// The groups of one computation.
-class Groups {
+class FusionGroups {
  public:
-  Groups(Computation& computation, const lower::CostModel& cost);
+  FusionGroups(Computation& computation, const lower::CostModel& cost);
 
   Computation& computation() const { return computation_; }
   const lower::CostModel& cost() const { return cost_; }
@@ -75,12 +75,12 @@ class Groups {
 
 /// Elementwise ops, reductions, gathers and scatters join the groups of their operands
 /// (join_operands.cpp).
-void join_operands(Groups& groups);
+void join_operands(FusionGroups& groups);
 /// Ops that only move elements, and transposes, join their readers (take_movers.cpp).
-void take_movers(Groups& groups);
+void take_movers(FusionGroups& groups);
 /// Gathers, scatters and concatenations take the ops that compute what they read
 /// (take_producers.cpp).
-void take_producers(Groups& groups);
+void take_producers(FusionGroups& groups);
 
 // --- Ops as fusion sees them
 

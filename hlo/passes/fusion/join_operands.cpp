@@ -33,7 +33,7 @@ std::optional<Dims> rows_of(const Instruction& op, const lower::CostModel& cost)
 
 class Joining {
  public:
-  explicit Joining(Groups& groups) : groups_(groups), cost_(groups.cost()) {}
+  explicit Joining(FusionGroups& groups) : groups_(groups), cost_(groups.cost()) {}
 
   void join(Instruction& op) {
     const bool reduces = is_reduction(op) && lower::is_elemental(op);
@@ -170,13 +170,13 @@ class Joining {
     return false;
   }
 
-  Groups& groups_;
+  FusionGroups& groups_;
   const lower::CostModel& cost_;
 };
 
 }  // namespace
 
-void join_operands(Groups& groups) {
+void join_operands(FusionGroups& groups) {
   Joining joining(groups);
   for (Instruction& op : groups.computation()) joining.join(op);
 }

@@ -19,7 +19,7 @@ bool may_repeat(const Instruction& op) {
 
 class Movers {
  public:
-  explicit Movers(Groups& groups) : groups_(groups), cost_(groups.cost()) {}
+  explicit Movers(FusionGroups& groups) : groups_(groups), cost_(groups.cost()) {}
 
   void take_movers() {
     std::vector<Instruction*> ops;
@@ -168,13 +168,13 @@ class Movers {
     return std::ranges::find(permutation, std::ssize(permutation) - 1) - permutation.begin();
   }
 
-  Groups& groups_;
+  FusionGroups& groups_;
   const lower::CostModel& cost_;
 };
 
 }  // namespace
 
-void take_movers(Groups& groups) {
+void take_movers(FusionGroups& groups) {
   Movers movers(groups);
   movers.take_movers();
   movers.take_transposes();

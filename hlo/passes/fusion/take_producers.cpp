@@ -10,7 +10,7 @@ namespace {
 
 class Producers {
  public:
-  explicit Producers(Groups& groups) : groups_(groups) {}
+  explicit Producers(FusionGroups& groups) : groups_(groups) {}
 
   void take_producers() {
     std::vector<Instruction*> ops;
@@ -189,14 +189,14 @@ class Producers {
     });
   }
 
-  Groups& groups_;
+  FusionGroups& groups_;
   std::set<const Instruction*> taken_;     // By a gather or a scatter.
   std::set<const Instruction*> repeated_;  // Those of which elements are computed more than once.
 };
 
 }  // namespace
 
-void take_producers(Groups& groups) {
+void take_producers(FusionGroups& groups) {
   Producers producers(groups);
   producers.take_producers();
   producers.take_parts();
