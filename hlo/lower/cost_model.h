@@ -97,6 +97,12 @@ struct CostModel {
   int64_t tiled_short_rows = 8;
   /// Register size in bytes from which a lane computes several registers of a product's results.
   int64_t wide_register = 32;
+  /// Register size in bytes from which lanes scatter elements by one instruction.
+  int64_t scattering_register = 64;
+  /// The most elements of a row that a lane gathers by one index and stores, without and with such
+  /// instructions: more are a vector, one row at a time.
+  int64_t gathered_row = 4;
+  int64_t gathered_row_scattered = 7;
   /// Whether `contract` keeps sums in such registers: tiles of convolutions run along features.
   bool wide_tiles = false;
   /// Whether products of small integers are faster in floats, where those are exact

@@ -69,15 +69,17 @@ struct OwnDimensions {
 
 // The last dimensions, if a lane gathers all of their elements; none if those of one index go on
 // before them, which are vectors of memory.
-OwnDimensions own_of_gather(const FusedOp& fused, const Dims& dims) {
-  constexpr int64_t kShort = 7;
+OwnDimensions own_of_gather(const FusedOp& fused, const Dims& dims, const LowerLimits& limits) {
+  const CostModel& cost = limits.cost;
+  const int64_t most = limits.vector_bytes >= cost.scattering_register ? cost.gathered_row_scattered
+                                                                       : cost.gathered_row;
   const OwnDimensions none = {dims.size(), dims.size()};
   const auto gather = std::ranges::find_if(
       fused.inner, [](const Instruction* op) { return op->info().fusion == FusionKind::kGathers; });
   if (gather == fused.inner.end()) return none;
   size_t rest = dims.size();
   int64_t together = 1;
-  while (rest > 0 && together * dims[rest - 1] <= kShort) together *= dims[--rest];
+  while (rest > 0 && together * dims[rest - 1] <= most) together *= dims[--rest];
   const auto* numbers = (*gather)->attr<GatherDims>(AttrKey::dimension_numbers);
   if (rest == 0 || numbers == nullptr || (*gather)->result_type().dims() != dims)
     return {rest, dims.size()};
@@ -131,7 +133,7 @@ OwnDimensions dimensions_of_a_lane(const FusedOp& fused, const Dims& dims,
   const bool few = fused.inner.size() <= kMostOps && !fused.combines(nullptr);
   const OwnDimensions none = {dims.size(), dims.size()};
   if (!wide || !few) return none;
-  OwnDimensions own = own_of_gather(fused, dims);
+  OwnDimensions own = own_of_gather(fused, dims, limits);
   for (const Instruction* op : fused.inner) {
     const bool is_transpose = op->code() == OpCode::kTranspose && op->result_type().dims() == dims;
     if (own.begin == own.end && is_transpose) own = own_of_transpose(*op);

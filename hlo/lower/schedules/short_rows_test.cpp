@@ -137,6 +137,10 @@ TEST(ShortRows, GatheredRowsThatGoOn) {
   EXPECT_EQ(stores("3", "1"), 3U);
   EXPECT_EQ(stores("2x3", "1, 2"), 6U);
   EXPECT_EQ(stores("7x3", "1, 2"), 1U);
+  // Without scattered stores a row of six is a vector.
+  options.limits.vector_bytes = 32;
+  EXPECT_EQ(stores("3", "1"), 3U);
+  EXPECT_EQ(stores("2x3", "1, 2"), 1U);
 }
 
 // The greatest of each row subtracted from it, or also what is left summed.
