@@ -21,8 +21,8 @@ constexpr int64_t kFewDots = 8;            // columns, or rows; more fill vector
 constexpr int64_t kLeastOfDots = 16;       // products of each sum, with several columns
 constexpr int64_t kPackFrom = 1 << 18;  // bytes of an operand that no longer stays in a near cache
 
-// What depends on the number of vector registers: a tile of 16 has half the columns of one of 32,
-// of half the size.
+// Limits by the number of vector registers: a tile in 16 has half the columns of one in 32, each of
+// half the size.
 struct TileLimits {
   int64_t registers = 0;
   int64_t few_rows = 0;        ///< For which packing takes longer than it saves.
