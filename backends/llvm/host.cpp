@@ -102,8 +102,8 @@ int64_t vector_bytes_of(const Has& has) {
 }
 
 // Instructions of AMD's processors that LLVM chooses for shuffles of bytes and words, and that have
-// no form with AVX: between those that have, each waits for both (a row of bf16 taken apart: 20
-// times the time).
+// no form with AVX: between those that have, each waits for both (rows of bf16 taken apart:
+// 30 times the time).
 constexpr const char* kWithoutVex = "sse4a";
 
 TargetCpu find_host() {

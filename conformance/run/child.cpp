@@ -14,7 +14,6 @@
 #include <utility>
 
 #include "core/base/process/child_process.h"
-#include "core/base/process/sanitizers.h"
 
 namespace tenon::conformance {
 namespace {
@@ -45,20 +44,9 @@ void close_private_files() {
   }
 }
 
-// Threads of this process; ThreadSanitizer adds one of its own.
-std::ptrdiff_t count_threads() {
-  std::error_code ignored;
-  const std::filesystem::directory_iterator tasks("/proc/self/task", ignored);
-  return std::distance(begin(tasks), end(tasks)) - TENON_TSAN;
-}
-
 }  // namespace
 
 Result<Child> Child::start(const std::function<int()>& program) {
-  // A lock that another thread held would be held in the child for ever.
-  if (count_threads() > 1) {
-    return failed_precondition("no worker can be started: this process has several threads");
-  }
   Pipe requests;
   Pipe answers;
   Pipe output;

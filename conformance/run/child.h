@@ -19,8 +19,8 @@ namespace tenon::conformance {
 class Child {
  public:
   Child() = default;
-  /// The child is a copy of this process; it ends with what `program` returns. Errors:
-  /// kFailedPrecondition if the process has several threads, kResourceExhausted.
+  /// The child is a copy of this process, which has one thread; it ends with what `program`
+  /// returns.
   static Result<Child> start(const std::function<int()>& program);
   ~Child();
   Child(Child&& other) noexcept;

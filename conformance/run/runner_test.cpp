@@ -4,10 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <latch>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "conformance/run/selection.h"
 #include "conformance/run/shell_program_test_util.h"
@@ -67,17 +65,6 @@ TEST(Runner, ACrashOrAHangCostsOneCase) {
     EXPECT_EQ(records["case/3"].result.message, "no result within 0.5 s");
     EXPECT_EQ(records["case/4"].result.message, "the process ended with exit status 7");
   }
-}
-
-// A worker would be a copy of one thread, with the locks of the others held for ever.
-TEST(Runner, AProcessOfSeveralThreadsStartsNoWorker) {
-  std::latch ended(1);
-  std::thread other([&] { ended.wait(); });
-  const auto summary = run_cases(requests(1), options_for(kWorker), [](const CaseRecord&) {});
-  ended.count_down();
-  other.join();
-  ASSERT_FALSE(summary);
-  EXPECT_EQ(summary.error().code(), ErrorCode::kFailedPrecondition);
 }
 
 // A worker whose device is lost tells so and ends: the cases behind it go to another one.

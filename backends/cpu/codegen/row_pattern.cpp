@@ -234,7 +234,7 @@ class PatternReader {
 };
 
 // The target's vectors, and whether those along one dimension are along the last one.
-struct Vectors {
+struct VectorTarget {
   int64_t bytes = 0;
   bool is_along = false;
 
@@ -248,7 +248,7 @@ struct Vectors {
 // elements under masks, some apart together with what lies between them (emit_runs.cpp), others by
 // gathers.
 int64_t operations_of_row(const Node& access, const RowPlaces& places, const RowPattern& pattern,
-                          const Vectors& vectors_of) {
+                          const VectorTarget& target) {
   const int64_t full = pattern.width;
   const int64_t last = pattern.sizes.back();
   const int64_t vectors = (last + full - 1) / full;
@@ -258,17 +258,17 @@ int64_t operations_of_row(const Node& access, const RowPlaces& places, const Row
       steps.insert(std::abs(places.within[at] - places.within[at - 1]));
   }
   const bool gathers =
-      !vectors_of.is_along || steps.size() > 1 || (!steps.empty() && *steps.begin() > kMostJoined);
+      !target.is_along || steps.size() > 1 || (!steps.empty() && *steps.begin() > kMostJoined);
   const bool between = !steps.empty() && *steps.begin() > 1;
   const int64_t each = gathers   ? last
                        : between ? 2 * vectors
-                                 : vectors + vectors_of.of_mask(access, last % full != 0);
+                                 : vectors + target.of_mask(access, last % full != 0);
   return pattern.count / last * each;
 }
 
 // How many operations the accesses of all vectors take; nothing if one takes too many.
 std::optional<int64_t> operations_of(const RowPattern& pattern, const Node& access,
-                                     const RowPlaces& places, const Vectors& vectors) {
+                                     const RowPlaces& places, const VectorTarget& target) {
   int64_t operations = 0;
   for (int64_t first = 0; first < pattern.elements(); first += pattern.width) {
     const std::vector<int64_t> all = pattern.places_of(access, first);
@@ -285,8 +285,8 @@ std::optional<int64_t> operations_of(const RowPattern& pattern, const Node& acce
     if (places.by_row == 0 && !pattern.by_row && first > 0) continue;  // The same for all rows.
     const auto parts = static_cast<int64_t>(windows);
     const bool is_masked = active.size() % static_cast<size_t>(pattern.width) != 0;
-    operations += begins.size() < 2 ? 1 + vectors.of_mask(access, is_masked)
-                                    : parts * (2 + vectors.of_mask(access, true));
+    operations += begins.size() < 2 ? 1 + target.of_mask(access, is_masked)
+                                    : parts * (2 + target.of_mask(access, true));
   }
   return operations;
 }
@@ -295,13 +295,13 @@ std::optional<int64_t> operations_of(const RowPattern& pattern, const Node& acce
 // too many in the pattern. An access is one operation; what is computed, and a gather, takes as
 // long as there are lanes, of vectors that are no wider than a row.
 std::optional<double> gain_of(const RowPattern& pattern, const PatternReader& reader,
-                              const Vectors& vectors_of) {
+                              const VectorTarget& target) {
   const int64_t full = pattern.width;
   const int64_t last = pattern.sizes.back();
   const int64_t rows = pattern.elements() / last;
   const int64_t width = std::min(full, ceiling_of(last));
   const int64_t vectors = rows * ((last + width - 1) / width);
-  const bool is_along = vectors_of.is_along;
+  const bool is_along = target.is_along;
   const int64_t lanes_along = is_along ? vectors * width : pattern.elements();
   const int64_t lanes = pattern.vectors() * pattern.width;
   const int64_t near = is_along ? reader.along_memory() : 0;
@@ -312,11 +312,11 @@ std::optional<double> gain_of(const RowPattern& pattern, const PatternReader& re
   double by_rows = computing(lanes_along) + static_cast<double>(near * vectors) +
                    static_cast<double>((reader.gathers() - near) * lanes_along);
   for (const auto& [access, places] : pattern.accesses) {
-    const std::optional<int64_t> each = operations_of(pattern, *access, places, vectors_of);
+    const std::optional<int64_t> each = operations_of(pattern, *access, places, target);
     if (!each) return {};
     operations += static_cast<double>(*each);
     by_rows +=
-        static_cast<double>(pattern.rows * operations_of_row(*access, places, pattern, vectors_of));
+        static_cast<double>(pattern.rows * operations_of_row(*access, places, pattern, target));
   }
   return by_rows / std::max(operations, 1.0);
 }
@@ -327,11 +327,11 @@ struct Candidate {
 };
 
 // The pattern of rows that begin behind dimension `row`, also if it takes more operations.
-std::optional<Candidate> candidate(const Kernel& kernel, const Node& lanes, const Vectors& vectors,
-                                   RowPattern pattern) {
+std::optional<Candidate> candidate(const Kernel& kernel, const Node& lanes,
+                                   const VectorTarget& target, RowPattern pattern) {
   const std::vector<ValueId>& arguments = kernel.block(lanes.blocks[0]).arguments;
   const Varying varying(kernel, lanes, pattern.lanes_of(arguments));
-  const int64_t most = vectors.bytes / (varying.widest() == 0 ? 4 : varying.widest());
+  const int64_t most = target.bytes / (varying.widest() == 0 ? 4 : varying.widest());
   // Also of a short row: an access of elements apart needs fewer vectors then.
   pattern.width = std::min(most, kMostLanesOfSeveral);
   if (!pattern.by_row) pattern.rows = pattern.width / std::gcd(pattern.width, pattern.count);
@@ -342,7 +342,7 @@ std::optional<Candidate> candidate(const Kernel& kernel, const Node& lanes, cons
   }
   PatternReader reader(kernel, varying, pattern);
   if (!reader.run(lanes) || pattern.vectors() * reader.nodes() > kMostNodesByPatterns) return {};
-  const std::optional<double> gain = gain_of(pattern, reader, vectors);
+  const std::optional<double> gain = gain_of(pattern, reader, target);
   if (!gain) return {};
   return Candidate{std::move(pattern), *gain};
 }
@@ -388,7 +388,7 @@ std::optional<RowPatterns> find_row_patterns(const Kernel& kernel, const Node& l
                                              const std::vector<std::optional<NodeId>>& bounds) {
   if (lanes.op != OpCode::kLanes || vector_bytes < 32) return {};
   const std::vector<ValueId>& arguments = kernel.block(lanes.blocks[0]).arguments;
-  const Vectors vectors = {vector_bytes, is_along};
+  const VectorTarget target = {vector_bytes, is_along};
   std::optional<RowPatterns> best;
   double best_gain = 1;
   RowPattern pattern;
@@ -402,11 +402,11 @@ std::optional<RowPatterns> find_row_patterns(const Kernel& kernel, const Node& l
         Dims(lanes.extents.begin() + static_cast<std::ptrdiff_t>(first), lanes.extents.end());
     pattern.bound = {};
     pattern.by_row = true;
-    std::optional<Candidate> one = candidate(kernel, lanes, vectors, pattern);
+    std::optional<Candidate> one = candidate(kernel, lanes, target, pattern);
     if (pattern.count <= kLongestOfSeveral) {
       pattern.by_row = false;
       pattern.bound = bounds[pattern.row];
-      std::optional<Candidate> several = candidate(kernel, lanes, vectors, pattern);
+      std::optional<Candidate> several = candidate(kernel, lanes, target, pattern);
       if (several && several->gain > best_gain) {
         best_gain = several->gain;
         best = {std::move(several->pattern), {}};

@@ -6,6 +6,8 @@
 namespace tenon::cpu {
 namespace {
 
+constexpr int64_t kSumsABlock = 512;  // in a packed panel
+constexpr int64_t kPanelsABlock = 6;  // that share a packed row tile
 constexpr int64_t kRowsAWorkgroup = 144;
 constexpr int64_t kSumsOfFewRows = 64;
 // Lines of a large right operand that are read side by side, so that each is read along memory, and
@@ -21,17 +23,15 @@ constexpr int64_t kFewDots = 8;            // columns, or rows; more fill vector
 constexpr int64_t kLeastOfDots = 16;       // products of each sum, with several columns
 constexpr int64_t kPackFrom = 1 << 18;  // bytes of an operand that no longer stays in a near cache
 
-// Limits by the number of vector registers: a tile in 16 has half the columns of one in 32, each of
-// half the size.
+// Limits by the number of vector registers: a tile in 16 of them has fewer rows, so that the right
+// operand is read more often.
 struct TileLimits {
   int64_t registers = 0;
-  int64_t few_rows = 0;        ///< For which packing takes longer than it saves.
-  int64_t most_dots = 0;       ///< Rows or columns of dot products, of many products each.
-  int64_t sums_a_block = 0;    ///< In a packed panel: 16 kB leave room in the nearest cache.
-  int64_t panels_a_block = 0;  ///< That share a packed row tile.
+  int64_t few_rows = 0;   ///< For which packing takes longer than it saves.
+  int64_t most_dots = 0;  ///< Rows or columns of dot products, of many products each.
 };
 TileLimits limits_of(int64_t vector_bytes) {
-  return vector_bytes >= 64 ? TileLimits{32, 48, 48, 512, 6} : TileLimits{16, 12, 8, 256, 12};
+  return vector_bytes >= 64 ? TileLimits{32, 48, 48} : TileLimits{16, 12, 8};
 }
 
 // Whether there are so few rows, or columns, that tiles of dot products are of all of them, or need
@@ -129,14 +129,14 @@ int64_t rows_of_tile(int64_t extent, int64_t vectors, int64_t most, int64_t few)
 
 // Each group of rows packs the right operand again: if it is packed, there are only as many groups
 // as several threads want.
-int64_t rows_of_group(const ContractionLoops& loops, const Tiling& t, int64_t panels) {
+int64_t rows_of_group(const ContractionLoops& loops, const Tiling& t) {
   constexpr int64_t kMostRows = 512;
   constexpr int64_t kLeastGroups = 4, kWorkgroups = 16;
   const int64_t rows = loops.rows.back().extent;
   int64_t groups = divided(rows, kRowsAWorkgroup);
   if (t.packs_rhs) {
     const int64_t others =
-        divided(loops.columns.back().extent, panels * t.columns()) * outer_turns(loops);
+        divided(loops.columns.back().extent, kPanelsABlock * t.columns()) * outer_turns(loops);
     const int64_t wanted = std::max(kLeastGroups, divided(kWorkgroups, others));
     groups = std::max(divided(rows, kMostRows), std::min(groups, wanted));
   }
@@ -183,15 +183,13 @@ Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes) {
                 row.extent * sum.extent * bytes > kPackFrom;
   const bool few = row.extent <= limits.few_rows && column.rhs == 1 && !in_panels;
   if (few) t.packs_rhs = t.packs_lhs = false;
-  t.rows_a_group = rows_of_group(loops, t, limits.panels_a_block);
+  t.rows_a_group = rows_of_group(loops, t);
   // Widening single elements takes longer than widening vectors of them once for all columns.
   if (loops.lhs != loops.sum) t.packs_lhs = true;
   // Some sums of all columns stay in the cache from one tile of rows to the next.
   const bool several = row.extent > t.rows;
   const bool blocks = t.packs_rhs || t.packs_lhs || (in_panels && several);
-  const int64_t most_sums = blocks           ? limits.sums_a_block
-                            : few && several ? kSumsOfFewRows
-                                             : sum.extent;
+  const int64_t most_sums = blocks ? kSumsABlock : few && several ? kSumsOfFewRows : sum.extent;
   t.streams = few && !several && sum.extent * column.extent * bytes > kFarFrom && !t.packs_lhs;
   t.sums_a_block = std::min(sum.extent, t.streams ? kLinesAbreast : most_sums);
   t.keeps_sums = loops.result != loops.sum && t.sums_a_block < sum.extent;
@@ -199,7 +197,7 @@ Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes) {
   constexpr int64_t kRowsBoundByMemory = 3;
   t.joins =
       t.streams && row.extent <= kRowsBoundByMemory && !t.keeps_sums && outer_turns(loops) == 1;
-  t.panels = t.joins ? 1 : panels_of(loops, t, t.streams ? kPanelsAbreast : limits.panels_a_block);
+  t.panels = t.joins ? 1 : panels_of(loops, t, t.streams ? kPanelsAbreast : kPanelsABlock);
   return t;
 }
 
