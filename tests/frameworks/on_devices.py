@@ -16,12 +16,12 @@ MOST_KEPT = 500_000_000  # Bytes.
 FULL = "--full" in sys.argv
 
 
-def has_environment(package: pathlib.Path, build: pathlib.Path, seconds: float | None = None) -> int | None:
-    """Runs the package's make-venv. None if that succeeds; else says so, and returns the exit status for the test.
+def has_environment(package: pathlib.Path, build: pathlib.Path, seconds: float | None = None, venv: str = ".venv", **variables: str) -> int | None:
+    """Runs the package's make-venv for its folder `venv`. None if that succeeds; else says so, and returns the exit status for the test.
 
     Tests of a package that takes longer than `seconds` to install are skipped."""
-    made = subprocess.run(["timeout", "--kill-after=5", str(seconds or 0), str(package / "make-venv")], text=True,
-                          env=dict(os.environ, BUILD_DIR=str(build)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    made = subprocess.run(["timeout", "--kill-after=5", str(seconds or 0), str(package / "make-venv"), str(package / venv)], text=True,
+                          env=dict(os.environ, BUILD_DIR=str(build), **variables), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if made.returncode in (124, 137):  # timeout's.
         print(f"SKIP {package.name}: its environment is not made after {seconds} seconds; {package.relative_to(ROOT)}/make-venv makes it in its own time")
         return 0

@@ -2,7 +2,8 @@
 """The Python package `tenon-torch`: its wheel is built and installed into an environment with PyTorch, and its tests run on Tenon's
 devices.
 
-    torch_test.py BUILD [--full]     --full: every op of PyTorch's database, compiled and eagerly, and the models on template and gpu-sim too
+    torch_test.py BUILD [--full]     --full: every op of PyTorch's database, compiled and eagerly; the models on template and gpu-sim too;
+                                     networks of torchvision and transformers, in an environment with both
 
 Prints PASS, FAIL and SKIP lines. Without PyTorch for this Python on the index, all is skipped."""
 
@@ -27,6 +28,12 @@ def test_every_op(*how: str, samples: int) -> None:
             print(f"  {line}")
 
 
+def test_published_models(build: pathlib.Path) -> None:
+    venv = ".venv-models"
+    if has_environment(PACKAGE, build, venv=venv, REQUIREMENTS=str(PACKAGE / "requirements-models.txt")) is None:
+        pytest(PACKAGE, "cpu", "published models", "-k", "test_published_models", python=PACKAGE / venv / "bin/python")
+
+
 def main() -> int:
     build = pathlib.Path(sys.argv[1]).resolve()
     status = has_environment(PACKAGE, build)
@@ -39,6 +46,7 @@ def main() -> int:
         pytest(PACKAGE, "gpu-sim", "gpu-sim", "-k", "five_steps or memory_orders or dropout or exported_program or views_share")
         test_every_op(samples=5)
         test_every_op("--eager", samples=2)
+        test_published_models(build)
     return 0
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scripts/make-venv distinguishes an unreachable index from a pinned version that the index lacks. Prints PASS and FAIL lines."""
+"""scripts/make-venv distinguishes an unreachable index from a pinned version that the index lacks, and sees that a file of pins changed. Prints PASS and FAIL lines."""
 
 import http.server
 import os
@@ -28,10 +28,10 @@ class Index(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def make_venv(folder, index, **variables):
+def make_venv(folder, index, pins=f"{PACKAGE}==99\n", **variables):
     """Exit status and last line of output."""
     requirements = folder / "requirements.txt"
-    requirements.write_text(f"{PACKAGE}==99\n")
+    requirements.write_text(pins)
     settings = {name: value for name, value in os.environ.items()
                 if not name.startswith("PIP_") and not name.lower().endswith("_proxy")}
     settings.update(PIP_CONFIG_FILE=os.devnull, PIP_INDEX_URL=index, **variables)
@@ -61,6 +61,17 @@ def main():
             right = found == status and said.startswith(text)
             failed |= not right
             print(f"PASS {case}" if right else f"FAIL {case}: exit status {found}, says {said}", flush=True)
+        # A file that is included is part of what is pinned.
+        folder = pathlib.Path(name) / "included"
+        folder.mkdir()
+        included = folder / "more.txt"
+        included.write_text("# nothing\n")
+        said = [make_venv(folder, there, "-r more.txt\n")[1].split(" ", 1)[1] for _ in range(2)]
+        included.write_text(f"{PACKAGE}==99\n")
+        status, last = make_venv(folder, there, "-r more.txt\n")
+        right = said == [f"made {folder}/venv", f"{folder}/venv is up to date"] and status == 1
+        failed |= not right
+        print("PASS a change of an included file" if right else f"FAIL a change of an included file: {said}, exit status {status}, says {last}", flush=True)
     server.shutdown()
     return 1 if failed else 0
 

@@ -1,9 +1,12 @@
 """Networks of torchvision and transformers by their constructors, with random weights, where these packages are installed: losses of five
 steps as in eager mode, and no op left to PyTorch.
 
-    python -m pip install --no-deps torchvision==0.28.0; python -m pip install transformers"""
+    python -m pip install --no-deps torchvision==0.28.0; python -m pip install transformers
+
+With TENON_FULL=1 GPT-2 of 124 million parameters too."""
 
 import copy
+import os
 import warnings
 
 import pytest
@@ -47,10 +50,9 @@ def by_tokens(model, **inputs):
     return model, lambda f: f(**inputs).loss
 
 
-def gpt2():
-    """Of GPT-2's width, with two of its layers."""
-    config = transformers.GPT2Config(n_layer=2, vocab_size=1000, n_positions=64, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0)
-    return by_tokens(transformers.GPT2LMHeadModel(config))
+def gpt2(**sizes):
+    """Of GPT-2's width and, by default, depth and vocabulary."""
+    return by_tokens(transformers.GPT2LMHeadModel(transformers.GPT2Config(resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, **sizes)))
 
 
 def vision():
@@ -64,7 +66,7 @@ NETWORKS = {
     "mobilenet_v3_small": lambda: by_images(torchvision.models.mobilenet_v3_small(num_classes=10)),
     "squeezenet1_1": lambda: by_images(torchvision.models.squeezenet1_1(num_classes=10)),
     "vit": lambda: by_images(torchvision.models.VisionTransformer(32, 8, 2, 4, 64, 128, num_classes=10), 32),
-    "GPT-2": gpt2,
+    "GPT-2 of two layers": lambda: gpt2(n_layer=2, vocab_size=1000, n_positions=64),
     "BERT": lambda: by_tokens(transformers.BertForSequenceClassification(transformers.BertConfig(**SMALL, **STILL, vocab_size=500)), labels=torch.tensor([0, 1])),
     "Llama": lambda: by_tokens(transformers.LlamaForCausalLM(transformers.LlamaConfig(**SMALL, num_key_value_heads=2, vocab_size=500))),
     "Qwen2": lambda: by_tokens(transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**SMALL, num_key_value_heads=2, vocab_size=500))),
@@ -72,6 +74,8 @@ NETWORKS = {
                                                                                           decoder_start_token_id=0))),
     "ViT": vision,
 }
+if "TENON_FULL" in os.environ:
+    NETWORKS["GPT-2"] = gpt2
 
 
 @pytest.mark.parametrize("name", NETWORKS)
