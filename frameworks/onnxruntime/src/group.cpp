@@ -251,7 +251,8 @@ hlo::OnnxImport CompiledGroup::import_for(const Inputs& inputs) const {
   if (imported || !options_.shape_values) return value_or_throw(std::move(imported));
   for (size_t i = 0; i < inputs.size(); ++i) {
     const TensorView& view = inputs[i].view;
-    if (view.data == nullptr || element_count(view.dims) > kMostShapeValues) continue;
+    const int64_t count = element_count(view.dims);  // An empty array may have no address.
+    if ((view.data == nullptr && count > 0) || count > kMostShapeValues) continue;
     const Shape shape(view.type, view.dims);
     known.values.emplace(i, value_or_throw(Literal::from_bytes(shape, inputs[i].bytes())));
   }

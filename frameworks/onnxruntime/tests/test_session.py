@@ -111,6 +111,14 @@ def test_values_that_decide_a_shape(tmp_path):
     assert report["claimed"] == 1 and "node 'reshape', Reshape of opset 17: input 1 ('sizes') decides a shape" in report["left"][0]
 
 
+def test_no_values_decide_a_shape(tmp_path):
+    """An empty array has no address in a device's own memory."""
+    data = model([node("Mul", ["x", "x"], ["squares"]), node("ReduceSum", ["squares", "axes"], ["s"]), node("Sqrt", ["s"], ["y"])],
+                 [value("x", [4, 6]), value("axes", [0], np.int64)], [value("y", [1, 1])])
+    report = check(data, tmp_path, [{"x": random(4, 6), "axes": np.zeros(0, np.int64)}], small_groups=True)
+    assert report["left"] == [] and total(report, "runs") == 1
+
+
 def test_shapes_that_follow_from_sizes(tmp_path):
     data = model([node("Shape", ["x"], ["s"]), node("Gather", ["s", "zero"], ["n"], axis=0), node("Concat", ["n", "rest"], ["to"], axis=0),
                   node("Reshape", ["x", "to"], ["r"]), node("MatMul", ["r", "w"], ["y"])],
