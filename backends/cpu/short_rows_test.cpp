@@ -134,14 +134,56 @@ Case greatest_of_rows(int64_t count, int64_t rows, std::string_view type) {
   return c;
 }
 
-// Those of 8 to 16 leaves, an even number, are taken apart in registers.
+// Those of 8 to 32 leaves are taken apart in registers: by halves, or as transposed squares.
 TEST(ShortRows, ReductionsOfARowOfALane) {
   std::vector<Case> cases;
-  for (const int64_t count : {7, 8, 9, 10, 12, 14, 16, 18}) {
-    for (const std::string_view type : {"f32", "f64", "s16"})
-      cases.push_back(greatest_of_rows(count, 150, type));
-    const std::string ir = ir_of(greatest_of_rows(count, 150, "f32").kernel, 64);
-    EXPECT_EQ(ir.find("masked.gather") == std::string::npos, count != 9 && count != 18) << ir;
+  for (const int64_t count : {7, 8, 9, 10, 12, 13, 14, 15, 16, 17, 24, 31, 32, 33}) {
+    cases.push_back(greatest_of_rows(count, 150, "f32"));
+    if (tests_take_all() || count % 2 == 0) cases.push_back(greatest_of_rows(count, 150, "f64"));
+    if (tests_take_all() || count % 2 == 1) cases.push_back(greatest_of_rows(count, 150, "s16"));
+    for (const int64_t bytes : {32, 64}) {
+      const std::string ir = ir_of(greatest_of_rows(count, 150, "f32").kernel, bytes);
+      EXPECT_EQ(ir.find("masked.gather") == std::string::npos, count < 33) << ir;
+    }
+  }
+  expect_interpreters_bits(cases);
+}
+
+// Each lane loads a row and stores it backwards, with a number added to each element; the last ones
+// behind a condition.
+Case turned_rows(int64_t count, int64_t rows, std::string_view type) {
+  std::string body;
+  for (int64_t k = 0; k < count; ++k)
+    body += fmt::format("      %e{0} = load %x[%i, {0}] : {1}\n", k, type);
+  for (int64_t k = 0; k < count; ++k) {
+    body += fmt::format(
+        "      %s{0} = add %e{1}, {2} : {3}\n      store %s{0}, %y[%i, {0}] : {3}\n", k,
+        count - 1 - k, type[0] == 'f' ? fmt::format("{}.0", k) : fmt::format("{}", k), type);
+  }
+  return numbered_case(
+      fmt::format(
+          "kernel @k(%x: in {0}[{1},{2}], %y: out {0}[{1},{2}]) index s32 grid(%g: {3}) {{\n"
+          "  %first = mul %g, 64 : s32\n  lanes(%l: 64) {{\n    %i = add %first, %l : s32\n"
+          "    %inside = lt %i, {1} : s32\n    if %inside {{\n{4}    }}\n  }}\n}}\n",
+          type, rows, count, (rows + 63) / 64, body),
+      100);
+}
+
+TEST(ShortRows, LoadedAndStoredWhole) {
+  std::vector<Case> cases;
+  const std::string_view types[] = {"f32", "f64", "s8", "s16"};
+  for (int64_t count = 2; count <= 16; ++count) {
+    for (size_t type = 0; type < std::size(types); ++type) {
+      // One that moves on every fourth number, so that each edge of squares comes with each.
+      const auto turn = static_cast<size_t>(count + count / 4) % std::size(types);
+      if (!tests_take_all() && type != turn) continue;
+      cases.push_back(turned_rows(count, 150, types[type]));
+      for (const int64_t bytes : {32, 64}) {
+        const std::string ir = ir_of(cases.back().kernel, bytes);
+        EXPECT_EQ(ir.find("masked.gather"), std::string::npos) << ir;
+        EXPECT_EQ(ir.find("masked.scatter"), std::string::npos) << ir;
+      }
+    }
   }
   expect_interpreters_bits(cases);
 }

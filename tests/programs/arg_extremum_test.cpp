@@ -88,7 +88,7 @@ bool is_found(const hlo::Module& module) {
 class ArgExtremum : public EveryDevice {};
 
 TEST_P(ArgExtremum, IsTheFirstOfEquals) {
-  const Dims shapes[] = {{1003}, {7, 65}, {65, 7}, {3}};
+  const Dims shapes[] = {{1003}, {7, 65}, {65, 7}, {70, 12}, {12, 70}, {3}};
   for (const char* type : {"f32", "bf16", "i8", "ui16"}) {
     for (const Reducer& reducer : kReducers) {
       for (const Dims& dims : shapes) {

@@ -23,7 +23,7 @@ constexpr int64_t kLeastFlat = 8;  // Elements from which vectors are along the 
 constexpr size_t kMostNodesAbreast = 120;     // for vectors of several registers
 constexpr size_t kMostNodesFourAbreast = 60;  // with sixteen registers
 constexpr size_t kMostAccessesAbreast = 12;
-constexpr int64_t kFewestOfRow = 8, kMostOfRow = 16;  // of rows in vectors of one register
+constexpr int64_t kFewestOfRow = 8, kMostOfRow = 32;  // of rows in vectors of one register
 constexpr size_t kMostNodes = 4000;                   // in vectors
 constexpr size_t kMostUnrolled = 16;                  // iterations of an unrolled loop
 constexpr size_t kMostNodesUnrolled = 400;
@@ -64,8 +64,7 @@ CpuKernelEmitter::VectorPlan CpuKernelEmitter::plan_of(const Node& n) {
 // Whether a few shuffles of each vector take rows of leaves apart, which are more than a few.
 bool CpuKernelEmitter::has_row_of_leaves(const Node& reduce) const {
   const int64_t count = element_count(reduce.extents);
-  return count >= kFewestOfRow && count % 2 == 0 &&
-         is_tiny(reduce.extents, reduce.blocks[0], kMostOfRow);
+  return count >= kFewestOfRow && is_tiny(reduce.extents, reduce.blocks[0], kMostOfRow);
 }
 
 // Whether a leaf for each of several elements of a row is loaded, which are so many vectors at
@@ -97,7 +96,7 @@ void CpuKernelEmitter::nest(const Ids& arguments, const Dims& extents, std::opti
 bool CpuKernelEmitter::is_tiny(const Dims& extents, BlockId id, int64_t most) const {
   const auto count = static_cast<size_t>(element_count(extents));
   const bool short_ones = std::ranges::all_of(extents, [&](int64_t each) { return each <= most; });
-  if (!short_ones || count > kMostUnrolled) return false;
+  if (!short_ones || count > std::max(kMostUnrolled, static_cast<size_t>(most))) return false;
   size_t nodes = 0;
   for (const NodeId each : kernel_.block(id).nodes) {
     const Node& n = kernel_.node(each);

@@ -7,6 +7,7 @@
 #include <ranges>
 
 #include "backends/cpu/codegen/emitter.h"
+#include "backends/cpu/codegen/shuffles.h"
 #include "backends/llvm/operations.h"
 #include "core/kernel/analysis/slope.h"
 
@@ -25,79 +26,6 @@ constexpr size_t kMostNodesAhead = 80;  // that a run may span
 constexpr int kMostVisits = 64;         // of values in an index: sums of sums are visited twice
 
 llvm::Align alignment_of(ElementType type) { return llvm::Align(storage_bytes(type)); }
-
-// Elements x[0] y[0] x[1] y[1] … of equally many vectors each, as vectors.
-std::vector<llvm::Value*> interleaved(llvm::IRBuilder<>& b, const std::vector<llvm::Value*>& x) {
-  const size_t count = x.size();
-  if (count == 1) return x;
-  const auto width =
-      static_cast<size_t>(llvm::cast<llvm::FixedVectorType>(x[0]->getType())->getNumElements());
-  std::vector<llvm::Value*> result;
-  if (count % 2 == 0) {
-    std::vector<llvm::Value*> sides[2];
-    for (size_t i = 0; i < count; ++i) sides[i % 2].push_back(x[i]);
-    for (std::vector<llvm::Value*>& side : sides) side = interleaved(b, side);
-    for (size_t i = 0; i < count; ++i) {
-      std::vector<int> which;
-      for (size_t l = 0; l < width; ++l) {
-        which.push_back(static_cast<int>(l % 2 * width + (i % 2 * width + l) / 2));
-      }
-      result.push_back(b.CreateShuffleVector(sides[0][i / 2], sides[1][i / 2], which));
-    }
-    return result;
-  }
-  for (size_t i = 0; i < count; ++i) {
-    llvm::Value* piece = x[0];
-    for (size_t from = 1; from < count; ++from) {
-      std::vector<int> which;
-      for (size_t l = 0; l < width; ++l) {
-        const size_t place = i * width + l;
-        const size_t lane = place / count;
-        const bool taken = place % count == from;
-        const size_t before = from == 1 ? lane : l;
-        which.push_back(static_cast<int>(taken ? width + lane : before));
-      }
-      piece = b.CreateShuffleVector(piece, x[from], which);
-    }
-    result.push_back(piece);
-  }
-  return result;
-}
-
-// The inverse: vector i has elements i, i + count, … of the elements of `x`, count vectors.
-std::vector<llvm::Value*> taken_apart(llvm::IRBuilder<>& b, const std::vector<llvm::Value*>& x) {
-  const size_t count = x.size();
-  if (count == 1) return x;
-  const auto width =
-      static_cast<size_t>(llvm::cast<llvm::FixedVectorType>(x[0]->getType())->getNumElements());
-  std::vector<llvm::Value*> result(count);
-  if (count % 2 == 0) {
-    for (size_t side = 0; side < 2; ++side) {
-      std::vector<int> which;
-      for (size_t l = 0; l < width; ++l) which.push_back(static_cast<int>(2 * l + side));
-      std::vector<llvm::Value*> half;
-      for (size_t i = 0; i < count; i += 2)
-        half.push_back(b.CreateShuffleVector(x[i], x[i + 1], which));
-      half = taken_apart(b, half);
-      for (size_t i = 0; i < half.size(); ++i) result[2 * i + side] = half[i];
-    }
-    return result;
-  }
-  for (size_t first = 0; first < count; ++first) {
-    result[first] = x[0];
-    for (size_t from = 1; from < count; ++from) {
-      std::vector<int> which;
-      for (size_t l = 0; l < width; ++l) {
-        const size_t place = l * count + first;
-        const bool taken = place / width == from;
-        const size_t before = from == 1 ? place % width : l;
-        which.push_back(static_cast<int>(taken ? width + place % width : before));
-      }
-      result[first] = b.CreateShuffleVector(result[first], x[from], which);
-    }
-  }
-  return result;
-}
 
 }  // namespace
 
@@ -299,6 +227,8 @@ std::vector<CpuKernelEmitter::Value*> CpuKernelEmitter::loads_between(const Node
                                                                       int64_t stride) {
   llvm::Type* const element = codegen::memory_type_of(context_, n.type);
   const int64_t lanes = lanes_of_register(n.type);
+  const int64_t edge = edge_of_squares(static_cast<int64_t>(count), lanes, vector_bytes_);
+  if (edge > 0) return loads_in_squares(n, static_cast<int64_t>(count), stride, edge);
   auto* const vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes));
   Value* const from = scalar_address(n, 0);
   std::vector<std::vector<Value*>> elements(count);
@@ -324,6 +254,42 @@ std::vector<CpuKernelEmitter::Value*> CpuKernelEmitter::loads_between(const Node
   std::vector<Value*> loaded;
   for (std::vector<Value*>& groups : elements) loaded.push_back(side_by_side(std::move(groups)));
   return loaded;
+}
+
+// The last of a row's squares ends with the row, over elements of the one before.
+std::vector<CpuKernelEmitter::Value*> CpuKernelEmitter::loads_in_squares(const Node& n,
+                                                                         int64_t count,
+                                                                         int64_t stride,
+                                                                         int64_t edge) {
+  llvm::Type* const element = codegen::memory_type_of(context_, n.type);
+  auto* const vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(edge));
+  Value* const from = scalar_address(n, 0);
+  std::vector<std::vector<Value*>> elements(static_cast<size_t>(count));
+  for (int64_t first = 0; first < width_; first += edge) {
+    for (int64_t done = 0; done < count; done += edge) {
+      const int64_t begin = std::min(done, count - edge);
+      std::vector<Value*> rows;
+      for (int64_t row = first; row < first + edge; ++row) {
+        Value* const place = b_.CreateGEP(element, from, number(row * stride + begin));
+        rows.push_back(
+            mask_ == nullptr
+                ? static_cast<Value*>(b_.CreateAlignedLoad(vector, place, alignment_of(n.type)))
+                : b_.CreateMaskedLoad(vector, place, alignment_of(n.type), mask_of_row(row, edge),
+                                      llvm::Constant::getNullValue(vector)));
+      }
+      const std::vector<Value*> columns = transposed(b_, std::move(rows));
+      for (int64_t i = done; i < begin + edge; ++i)
+        elements[static_cast<size_t>(i)].push_back(columns[static_cast<size_t>(i - begin)]);
+    }
+  }
+  std::vector<Value*> loaded;
+  for (std::vector<Value*>& groups : elements) loaded.push_back(side_by_side(std::move(groups)));
+  return loaded;
+}
+
+CpuKernelEmitter::Value* CpuKernelEmitter::mask_of_row(int64_t lane, int64_t elements) {
+  const std::vector<int> which(static_cast<size_t>(elements), static_cast<int>(lane));
+  return b_.CreateShuffleVector(mask_, which);
 }
 
 // Those with an index of the reduction as it is, beside values from around it.
@@ -410,6 +376,8 @@ void CpuKernelEmitter::store_run(const std::vector<NodeId>& run) {
   std::vector<Value*> values;
   for (const NodeId each : run) values.push_back(vector_of(form(kernel_.node(each).operands[0])));
   const int64_t lanes = lanes_of_register(n.type);
+  const int64_t edge = edge_of_squares(std::ssize(run), lanes, vector_bytes_);
+  if (edge > 0) return store_in_squares(n, values, to, edge);
   for (int64_t first = 0; first < width_; first += lanes) {
     const LaneGroup group = {first, lanes, run.size()};
     std::vector<int> which(static_cast<size_t>(lanes));
@@ -425,6 +393,32 @@ void CpuKernelEmitter::store_run(const std::vector<NodeId>& run) {
         masked_store(pieces[i], where, alignment_of(n.type), mask);
       } else {
         b_.CreateAlignedStore(pieces[i], where, alignment_of(n.type));
+      }
+    }
+  }
+}
+
+void CpuKernelEmitter::store_in_squares(const Node& n, const std::vector<Value*>& values, Value* to,
+                                        int64_t edge) {
+  llvm::Type* const element = codegen::memory_type_of(context_, n.type);
+  const auto count = std::ssize(values);
+  for (int64_t first = 0; first < width_; first += edge) {
+    std::vector<int> which(static_cast<size_t>(edge));
+    std::iota(which.begin(), which.end(), static_cast<int>(first));
+    for (int64_t done = 0; done < count; done += edge) {
+      const int64_t begin = std::min(done, count - edge);
+      std::vector<Value*> columns;
+      for (int64_t i = begin; i < begin + edge; ++i)
+        columns.push_back(b_.CreateShuffleVector(values[static_cast<size_t>(i)], which));
+      const std::vector<Value*> rows = transposed(b_, std::move(columns));
+      for (int64_t row = 0; row < edge; ++row) {
+        Value* const where = b_.CreateGEP(element, to, number((first + row) * count + begin));
+        Value* const stored = rows[static_cast<size_t>(row)];
+        if (mask_ != nullptr) {
+          masked_store(stored, where, alignment_of(n.type), mask_of_row(first + row, edge));
+        } else {
+          b_.CreateAlignedStore(stored, where, alignment_of(n.type));
+        }
       }
     }
   }

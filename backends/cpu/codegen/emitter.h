@@ -278,12 +278,19 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
   /// The vectors of a load whose lanes are `stride` elements apart, and of those of the elements
   /// behind it, `count` in all.
   std::vector<Value*> loads_between(const kernel::Node& n, size_t count, int64_t stride);
+  /// The same by transposed squares of `edge` lanes and as many of their elements.
+  std::vector<Value*> loads_in_squares(const kernel::Node& n, int64_t count, int64_t stride,
+                                       int64_t edge);
   /// The vectors of each load of the leaves of a reduction over rows that lie one after the other
   /// in the lanes, one for each leaf.
   std::map<kernel::NodeId, std::vector<Value*>> rows_of_leaves(const kernel::Node& n);
   /// The lanes of a load that are a few elements apart; null if they are not, or some are masked.
   Value* load_apart(const kernel::Node& n);
   void store_run(const std::vector<kernel::NodeId>& run);
+  void store_in_squares(const kernel::Node& n, const std::vector<Value*>& values, Value* to,
+                        int64_t edge);
+  /// The mask of a lane for so many elements.
+  Value* mask_of_row(int64_t lane, int64_t elements);
   /// Lanes whose elements, `pieces` of them each, are as many vectors of one register.
   struct LaneGroup {
     int64_t first = 0;

@@ -112,26 +112,6 @@ bool is_extreme(const Pair& got, const Pair& left, const Pair& right, bool great
   return equal && got[1] == taken[1];
 }
 
-// Whether the places of the leaves are in order: an iota along the reduced dimension, none of whose
-// numbers is lower than the place of the initial value.
-bool places_ascend(const Instruction& reduce) {
-  const I64s& dimensions = reduce.i64s(AttrKey::dimensions);
-  const Instruction& places = *reduce.operand(1).def;
-  const Instruction& first = *reduce.operand(3).def;
-  if (dimensions.size() != 1 || places.code() != OpCode::kIota ||
-      places.integer(AttrKey::iota_dimension) != dimensions[0] ||
-      first.code() != OpCode::kConstant) {
-    return false;
-  }
-  const Type& type = reduce.operand_type(1);
-  const int64_t count = type.dims()[static_cast<size_t>(dimensions[0])];
-  // Places of 64 bits hold the number of every element.
-  const bool fits =
-      bit_width(type.element_type()) == 64 || count - 1 <= integer_max(type.element_type());
-  const int64_t init = first.attr<DenseAttr>(AttrKey::value)->values.get_integer(0);
-  return fits && (init == 0 || (init < 0 && is_signed_integer(type.element_type())));
-}
-
 // Every order of two values and of two places.
 bool finds(const Computation& region, bool greatest, bool floats, bool ascending) {
   std::vector<double> values = {0, 1};
@@ -152,6 +132,24 @@ bool finds(const Computation& region, bool greatest, bool floats, bool ascending
 }
 
 }  // namespace
+
+bool places_ascend(const Instruction& reduce) {
+  const I64s& dimensions = reduce.i64s(AttrKey::dimensions);
+  const Instruction& places = *reduce.operand(1).def;
+  const Instruction& first = *reduce.operand(3).def;
+  if (dimensions.size() != 1 || places.code() != OpCode::kIota ||
+      places.integer(AttrKey::iota_dimension) != dimensions[0] ||
+      first.code() != OpCode::kConstant) {
+    return false;
+  }
+  const Type& type = reduce.operand_type(1);
+  const int64_t count = type.dims()[static_cast<size_t>(dimensions[0])];
+  // Places of 64 bits hold the number of every element.
+  const bool fits =
+      bit_width(type.element_type()) == 64 || count - 1 <= integer_max(type.element_type());
+  const int64_t init = first.attr<DenseAttr>(AttrKey::value)->values.get_integer(0);
+  return fits && (init == 0 || (init < 0 && is_signed_integer(type.element_type())));
+}
 
 std::optional<Extremum> find_arg_extremum(const Instruction& reduce) {
   const Computation& region = reduce.region(0);

@@ -19,4 +19,8 @@ enum class Extremum : uint8_t { kGreatest, kLeast };
 /// what they compute.
 std::optional<Extremum> find_arg_extremum(const Instruction& reduce);
 
+/// Whether the places of the leaves of such a reduce are in order: an iota along the only reduced
+/// dimension, none of whose numbers is lower than the place of the initial value, a constant.
+bool places_ascend(const Instruction& reduce);
+
 }  // namespace tenon::hlo::lower

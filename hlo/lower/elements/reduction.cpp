@@ -16,6 +16,11 @@ using kernel::Builder;
 
 namespace {
 
+// Elements of a row that a lane has in registers (CostModel::register_row_and_more), and results
+// that fill vectors.
+constexpr int64_t kShortRow = 32;
+constexpr int64_t kLeastLanes = 64;
+
 // An op on the two parameters that f32 computes as narrower floats do: a sum, which is rounded
 // once, and extremes, which are elements.
 std::optional<K> widened_op(const Computation& region) {
@@ -38,13 +43,18 @@ std::vector<ElementType> accumulator_types(const Computation& region) {
   return types;
 }
 
-ReductionEmitter::ReductionEmitter(ElementEmitter& emitter, const Instruction& reduction)
+ReductionEmitter::ReductionEmitter(ElementEmitter& emitter, const Instruction& reduction,
+                                   bool serially)
     : e(emitter),
       op(reduction),
       region(reduction.region(0)),
       count(reduction.operand_count() / 2),
       types(accumulator_types(region)),
-      extremum(find_arg_extremum(reduction)) {}
+      extremum(find_arg_extremum(reduction)),
+      in_order(serially && extremum && places_ascend(reduction)) {
+  // The value itself is not used: elements are converted once.
+  if (in_order && is_float(types[0]) && bit_width(types[0]) < 32) types[0] = ElementType::kF32;
+}
 
 Element ReductionEmitter::promoted(size_t operand, const Values& index) const {
   return e.convert(e.element(op.operand(operand), index), op.operand_type(operand).element_type(),
@@ -68,7 +78,7 @@ Values ReductionEmitter::combine(const Values& arguments) const {
   both.insert(both.end(), types.begin(), types.end());
   if (const std::optional<K> wide = widened_op(region))
     return {e.b.binary(*wide, arguments[0], arguments[1])};
-  if (extremum) return combine_places(arguments);
+  if (extremum) return in_order ? combine_in_order(arguments) : combine_places(arguments);
   Elements elements = ElementEmitter::unflat(arguments, both);
   // The region may take elements of another type than the accumulators'.
   for (size_t k = count; k < 2 * count; ++k) {
@@ -94,6 +104,18 @@ Values ReductionEmitter::combine_places(const Values& arguments) const {
   return {extreme, b.min(place_of(0), place_of(1))};
 }
 
+// The left one's place is the lower: it is kept unless the right one is beyond it. A third of the
+// ops of the form above.
+Values ReductionEmitter::combine_in_order(const Values& arguments) const {
+  Builder& b = e.b;
+  const ValueId left = arguments[0];
+  ValueId keep =
+      b.compare(*extremum == Extremum::kGreatest ? K::kGe : K::kLe, left, arguments[count]);
+  if (is_float(types[0])) keep = b.logical_or(keep, b.compare(K::kNe, left, left));
+  return {b.select(keep, left, arguments[count]),
+          b.select(keep, arguments[1], arguments[count + 1])};
+}
+
 Elements ReductionEmitter::rounded(const Elements& combined) const {
   Elements elements;
   for (size_t k = 0; k < count; ++k) {
@@ -105,7 +127,7 @@ Elements ReductionEmitter::rounded(const Elements& combined) const {
 // Only an op on the two parameters, or two that find a place. Sums and products of complex numbers
 // are so in each part (K5).
 bool ReductionEmitter::is_commutative() const {
-  if (extremum) return true;
+  if (extremum) return !in_order;
   const Instruction* inner = op_of_two_parameters(region);
   return inner != nullptr && inner->info().commutative;
 }
@@ -354,8 +376,9 @@ class SelectAndScatter {
 
 }  // namespace
 
-LeafReduction leaves_of_reduce(ElementEmitter& e, const Instruction& op, const Values& index) {
-  const auto r = std::make_shared<const ReductionEmitter>(e, op);
+LeafReduction leaves_of_reduce(ElementEmitter& e, const Instruction& op, const Values& index,
+                               bool serially) {
+  const auto r = std::make_shared<const ReductionEmitter>(e, op, serially);
   LeafReduction reduction;
   reduction.types = r->types;
   reduction.spec.extents = reduced_extents(op);
@@ -379,9 +402,24 @@ LeafReduction leaves_of(ElementEmitter& e, const Instruction& op, const Values& 
                                       : leaves_of_dot(e, op, index);
 }
 
+namespace {
+
+// Whether the lane of a result takes its leaves one after the other on every device: those of a
+// short row lie in registers, those of a column are rows for the lanes. Else a lane may share its
+// leaves out among the elements of a vector.
+bool lanes_take_leaves_serially(const Instruction& reduce) {
+  const I64s& dimensions = reduce.i64s(AttrKey::dimensions);
+  const bool fills = element_count(reduce.result_type(0).dims()) >= kLeastLanes;
+  return fills && (!contains(dimensions, reduce.operand_type(0).rank() - 1) ||
+                   element_count(reduced_extents(reduce)) <= kShortRow);
+}
+
+}  // namespace
+
 Elements emit_reduce(ElementEmitter& e, const Instruction& op, const Values& index,
                      bool over_lanes) {
-  LeafReduction reduction = leaves_of_reduce(e, op, index);
+  LeafReduction reduction =
+      leaves_of_reduce(e, op, index, !over_lanes && lanes_take_leaves_serially(op));
   // Lanes combine accumulators.
   reduction.spec.over_lanes = over_lanes && combines_accumulators(op.region(0));
   return reduction.rounded(ElementEmitter::unflat(e.b.reduce(reduction.spec), reduction.types));

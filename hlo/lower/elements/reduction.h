@@ -24,8 +24,10 @@ struct ReductionEmitter {
   size_t count;
   std::vector<ElementType> types;
   std::optional<Extremum> extremum;  ///< The reduction finds its place.
+  bool in_order;  ///< It does, and places ascend from leaf to leaf, which are combined serially.
 
-  ReductionEmitter(ElementEmitter& emitter, const Instruction& reduction);
+  /// `serially`: the caller combines the leaves one after the other.
+  ReductionEmitter(ElementEmitter& emitter, const Instruction& reduction, bool serially = false);
 
   Elements inits() const;
   Elements leaf(const Values& index) const;
@@ -39,6 +41,7 @@ struct ReductionEmitter {
  private:
   Element promoted(size_t operand, const Values& index) const;
   Values combine_places(const Values& arguments) const;
+  Values combine_in_order(const Values& arguments) const;
 };
 
 /// A reduce or dot_general at an index of its result: its leaves and how they are combined.
@@ -49,9 +52,11 @@ struct LeafReduction {
   Elements identities;
   std::function<Elements(const Elements&)> rounded;  ///< The results, of combined values.
 };
-/// The emitter and the op must live as long as it.
+/// The emitter and the op must live as long as it. `serially`: the caller combines the leaves one
+/// after the other.
 LeafReduction leaves_of(ElementEmitter& e, const Instruction& op, const Values& index);
-LeafReduction leaves_of_reduce(ElementEmitter& e, const Instruction& reduce, const Values& index);
+LeafReduction leaves_of_reduce(ElementEmitter& e, const Instruction& reduce, const Values& index,
+                               bool serially = false);
 LeafReduction leaves_of_dot(ElementEmitter& e, const Instruction& dot, const Values& index);
 
 /// The identity element of a region's op as a constant of `type`, the type in which the op is

@@ -120,7 +120,7 @@ class RowKernel {
  private:
   Elements reduced(const Instruction& reduce, const Values& row,
                    const std::vector<Values>& places) {
-    const LeafReduction reduction = leaves_of_reduce(maker_.e(), reduce, row);
+    const LeafReduction reduction = leaves_of_reduce(maker_.e(), reduce, row, true);
     Values combined = reduction.spec.inits;
     for (const Values& at : places) {
       const Values leaf = reduction.spec.leaf(at);
@@ -200,19 +200,9 @@ bool has_work_of_elements(const FusedOp& fused, const RowFusion& fusion) {
 }
 
 // The most elements of a row that lanes have in registers: those of adjacent lanes are vectors,
-// which shuffles take from rows of memory. Elements that a workgroup would convert are worth more
-// of them.
+// which shuffles take from rows of memory.
 int64_t most_in_registers(const FusedOp& fused, const RowFusion& fusion, const CostModel& cost) {
-  const int64_t few = cost.register_row;
-  const int64_t many = cost.register_row_and_more;
-  if (!has_work_of_elements(fused, fusion)) return few;
-  const bool narrow = std::ranges::any_of(fused.op.operands(), [](Value value) {
-    return value.type().is_tensor() && storage_bytes(value.type().element_type()) < 4;
-  });
-  const int64_t count = element_count(fusion.row);
-  const bool few_shuffles =
-      count <= cost.register_row_shuffled ? count % 2 == 0 || count < few + 2 : count == many;
-  return narrow || few_shuffles ? many : few;
+  return has_work_of_elements(fused, fusion) ? cost.register_row_and_more : cost.register_row;
 }
 
 bool is_in_registers(const FusedOp& fused, const RowFusion& fusion, const LowerLimits& limits) {

@@ -179,7 +179,7 @@ TEST(ShortRows, AreInRegistersOfALane) {
                             {10, "f32", false, false},
                             {10, "f32", true, true},
                             {12, "f64", true, true},
-                            {13, "f32", true, false},
+                            {13, "f32", true, true},
                             {13, "bf16", true, true},
                             {16, "f32", true, true},
                             {17, "bf16", true, false}}) {

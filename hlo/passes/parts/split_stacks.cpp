@@ -153,6 +153,7 @@ class StackGroups {
     for (const Use& use : op.uses()) {
       if (use.user->operand(use.operand) != value) continue;
       if (use.operand < arrays_taken_apart(*use.user)) {
+        if (op.code() == OpCode::kIota) continue;  // Places beside values: nothing lies in memory.
         const bool one = use.user->code() == OpCode::kSlice;
         cost.before += elements(one ? use.user->result_type() : value.type(), *use.user);
         if (one && use.user->result_type().dims().back() > 1)

@@ -232,6 +232,20 @@ TEST(SplitStacks, LeavesOthersAlone) {
   return %s : tensor<64x2xf32>
 })"),
             nullptr);
+  // Places beside the elements of an argument are no array that is stacked.
+  EXPECT_EQ(split_module(R"(func.func @main(%a: tensor<64x3xi32>) -> tensor<64xi32> {
+  %z = stablehlo.constant dense<0> : tensor<i32>
+  %i = stablehlo.iota dim = 1 : tensor<64x3xi32>
+  %r:2 = stablehlo.reduce(%a init: %z), (%i init: %z) across dimensions = [1] : (tensor<64x3xi32>, tensor<64x3xi32>, tensor<i32>, tensor<i32>) -> (tensor<64xi32>, tensor<64xi32>)
+   reducer(%x: tensor<i32>, %y: tensor<i32>) (%u: tensor<i32>, %v: tensor<i32>) {
+    %g = stablehlo.compare GE, %x, %y : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %m = stablehlo.select %g, %x, %y : tensor<i1>, tensor<i32>
+    %k = stablehlo.select %g, %u, %v : tensor<i1>, tensor<i32>
+    stablehlo.return %m, %k : tensor<i32>, tensor<i32>
+  }
+  return %r#1 : tensor<64xi32>
+})"),
+            nullptr);
   // Rows of more elements.
   EXPECT_EQ(split_module(
                 R"(func.func @main(%a: tensor<64x9xf32>, %b: tensor<64x1xf32>) -> tensor<64x1xf32> {
