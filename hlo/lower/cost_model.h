@@ -53,11 +53,12 @@ struct CostModel {
   int64_t shared_row_and_more = 64;
   /// The most elements of a row that a lane keeps in registers where lanes are wide vectors, which
   /// shuffles take from rows of memory; of a row with much to do for each element (a math function,
-  /// several reductions); the most ops of such a row; and its time beside that of lanes that read
-  /// their elements again.
+  /// several reductions); the most ops of such a row, and of one whose elements a workgroup would
+  /// convert; and its time beside that of lanes that read their elements again.
   int64_t register_row = 8;
   int64_t register_row_and_more = 16;
   int64_t register_row_ops = 240;
+  int64_t register_row_ops_converted = 400;
   double register_row_time = 0.4;
   /// Elements of a last dimension below which a reduction of those before it gives work to few
   /// vectors, so that it takes rows together and in parts (split-reductions); 0: never.

@@ -18,9 +18,8 @@ std::vector<llvm::Value*> taken_apart(llvm::IRBuilder<>& b, const std::vector<ll
 /// a shuffle is one instruction: it interleaves halves of 128 bits, or moves such halves.
 std::vector<llvm::Value*> transposed(llvm::IRBuilder<>& b, std::vector<llvm::Value*> rows);
 
-/// Of rows of `count` elements, one in each of the lanes of a register: the edge of the squares as
-/// which they are transposed; 0 if it takes fewer instructions to take them apart or to interleave
-/// them.
+/// The edge of the squares as which rows of `count` elements are transposed, one row in each of the
+/// lanes of a register; 0 if it takes fewer instructions to take them apart or to interleave them.
 int64_t edge_of_squares(int64_t count, int64_t lanes, int64_t vector_bytes);
 
 }  // namespace tenon::cpu

@@ -207,10 +207,15 @@ int64_t most_in_registers(const FusedOp& fused, const RowFusion& fusion, const C
 
 bool is_in_registers(const FusedOp& fused, const RowFusion& fusion, const LowerLimits& limits) {
   const CostModel& cost = limits.cost;
+  const bool converts = std::ranges::any_of(fused.op.operands(), [](Value value) {
+    return value.type().is_tensor() && storage_bytes(value.type().element_type()) < 4;
+  });
   const int64_t count = element_count(fusion.row);
   return limits.vector_bytes >= cost.wide_register && count > 1 &&
          count <= most_in_registers(fused, fusion, cost) &&
-         count * std::ssize(fused.inner) <= cost.register_row_ops && reads_rows(fused, fusion);
+         count * std::ssize(fused.inner) <=
+             (converts ? cost.register_row_ops_converted : cost.register_row_ops) &&
+         reads_rows(fused, fusion);
 }
 
 std::optional<double> estimate_lane(const ScheduleInput& input) {
