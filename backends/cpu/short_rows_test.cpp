@@ -12,6 +12,7 @@ namespace {
 
 using kernel::Kernel;
 using kernel::testing::Case;
+using testing::every_width;
 using testing::expect_interpreters_bits;
 using testing::ir_of;
 using testing::numbered_case;
@@ -146,7 +147,7 @@ TEST(ShortRows, ReductionsOfARowOfALane) {
       EXPECT_EQ(ir.find("masked.gather") == std::string::npos, count < 33) << ir;
     }
   }
-  expect_interpreters_bits(cases);
+  expect_interpreters_bits(cases, 0, every_width());
 }
 
 // Each lane loads a row and stores it backwards, with a number added to each element; the last ones
@@ -172,7 +173,7 @@ Case turned_rows(int64_t count, int64_t rows, std::string_view type) {
 TEST(ShortRows, LoadedAndStoredWhole) {
   std::vector<Case> cases;
   const std::string_view types[] = {"f32", "f64", "s8", "s16"};
-  for (int64_t count = 2; count <= 16; ++count) {
+  for (const int64_t count : {2, 3, 5, 6, 7, 8, 9, 11, 12, 13, 15, 16}) {
     for (size_t type = 0; type < std::size(types); ++type) {
       // One that moves on every fourth number, so that each edge of squares comes with each.
       const auto turn = static_cast<size_t>(count + count / 4) % std::size(types);
@@ -185,7 +186,7 @@ TEST(ShortRows, LoadedAndStoredWhole) {
       }
     }
   }
-  expect_interpreters_bits(cases);
+  expect_interpreters_bits(cases, 0, every_width());
 }
 
 // A place that is loaded, the same for all lanes.
