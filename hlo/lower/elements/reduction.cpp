@@ -16,8 +16,7 @@ using kernel::Builder;
 
 namespace {
 
-// Elements of a row that a lane has in registers (CostModel::register_row_and_more), and results
-// that fill vectors.
+// Elements of a row that lanes take apart in registers, and results that fill vectors.
 constexpr int64_t kShortRow = 32;
 constexpr int64_t kLeastLanes = 64;
 
