@@ -41,7 +41,7 @@ def main() -> int:
         return status
     full = "--full" in sys.argv
     pytest(PACKAGE, "cpu", "cpu")
-    pytest(PACKAGE, "template", "template", "-k", "gru or memory_orders or dropout or exported_program or views_share")
+    pytest(PACKAGE, "template", "template", "-k", "gru or memory_orders or dropout or exported_program or views_share" + (" or five_steps" if full else ""))
     if full:
         pytest(PACKAGE, "gpu-sim", "gpu-sim", "-k", "five_steps or memory_orders or dropout or exported_program or views_share")
         test_every_op(samples=5)

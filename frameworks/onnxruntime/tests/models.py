@@ -55,12 +55,13 @@ def on_cpu(data: bytes | str) -> onnxruntime.InferenceSession:
 
 
 class Session:
-    """A session with the provider; `report()` ends it and returns what it did."""
+    """A session with the provider; on template a step left to the host is an error. `report()` ends it and returns what it did."""
 
     def __init__(self, data: bytes | str, folder: pathlib.Path, device: str = DEVICE, **settings) -> None:
         self.file = folder / "report.json"
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
+        settings.setdefault("strict_device", device == "template")
         self.session = tenon_ort.session(data, device, options, report_file=self.file, **settings)
 
     def run(self, **feed) -> list[np.ndarray]:
