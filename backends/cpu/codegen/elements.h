@@ -60,6 +60,8 @@ class Elements {
   llvm::Type* type_;
 };
 
+inline constexpr int64_t kCacheLineBytes = 64;
+
 /// How near a cache is that memory is fetched into, as llvm.prefetch numbers them.
 enum class CacheLevel : uint32_t { kNearest = 3, kNear = 2 };
 /// Fetches the cache line of an address, which need not be one of memory.

@@ -147,27 +147,39 @@ class ContractionEmitter {
     Value* const count =
         least(b_.CreateSub(number(b_, sum_.extent), sum), number(b_, t_.sums_a_block));
     if (t_.packs_rhs) {
-      each(column_begin_, column_end_, t_.columns(), [&](Value* panel) {
-        packing_.panel(packed_panel(panel), rhs_at(panel, sum),
-                       b_.CreateSub(number(b_, column_.extent), panel), count);
-      });
+      packing_.panels(scratch(0), rhs_at(column_begin_, sum),
+                      b_.CreateSub(number(b_, column_.extent), column_begin_),
+                      b_.CreateSub(column_end_, column_begin_), count);
     }
-    each(row_begin_, row_end_, t_.rows, [&](Value* row) {
-      Value* a = lhs_elements_.at(lhs_, b_.CreateAdd(times(row, row_.lhs), times(sum, sum_.lhs)));
+    const int64_t together = t_.rows * t_.tiles_packed;
+    each(row_begin_, row_end_, together, [&](Value* first) {
+      Value* const from =
+          lhs_elements_.at(lhs_, b_.CreateAdd(times(first, row_.lhs), times(sum, sum_.lhs)));
       if (t_.packs_lhs) {
-        Value* const packed = scratch(scratch_lhs());
-        packing_.rows(packed, a, b_.CreateSub(row_end_, row), count);
-        a = packed;
+        packing_.rows(scratch(scratch_lhs()), from, b_.CreateSub(row_end_, first), count);
       }
-      each(column_begin_, column_end_, t_.columns(), [&](Value* panel) {
-        Value* const b = t_.packs_rhs ? packed_panel(panel) : rhs_at(panel, sum);
-        tile(a, b, sums_at(row, panel), count, sum, row, panel);
-      });
+      if (together == t_.rows) return row_tile(first, first, from, sum, count);
+      Value* const end = least(b_.CreateAdd(first, number(b_, together)), row_end_);
+      each(first, end, t_.rows, [&](Value* row) { row_tile(row, first, from, sum, count); });
+    });
+  }
+
+  // Adds to the sums of a tile of rows, of those from `first` on whose left operand is packed, or
+  // lies at `from`.
+  void row_tile(Value* row, Value* first, Value* from, Value* sum, Value* count) {
+    Value* a = from;
+    if (t_.packs_lhs) {
+      Value* const tile = b_.CreateUDiv(b_.CreateSub(row, first), number(b_, t_.rows));
+      a = sum_elements_.at(scratch(scratch_lhs()), times(tile, packing_.lhs_tile()));
+    }
+    each(column_begin_, column_end_, t_.columns(), [&](Value* panel) {
+      Value* const b = t_.packs_rhs ? packed_panel(panel) : rhs_at(panel, sum);
+      tile(a, b, sums_at(row, panel), count, sum, row, panel);
     });
   }
 
   Value* packed_panel(Value* panel) {
-    return sum_elements_.at(scratch(0), times(b_.CreateSub(panel, column_begin_), t_.sums_a_block));
+    return packing_.panel_at(scratch(0), b_.CreateSub(panel, column_begin_));
   }
   Value* rhs_at(Value* panel, Value* sum) {
     Value* const products = times(sum, sum_.rhs);

@@ -252,6 +252,29 @@ TEST(Contraction, TilesOfSixteenRegisters) {
   EXPECT_TRUE(tiling({1, 8, 768, 3072, false, true}, 32).is_dots);
 }
 
+// Rows that are adjacent in memory, of lines far apart: as many tiles are packed together as a line
+// of a cache holds, and at the edge one by one. Rows that are lines are read where they lie.
+TEST(Contraction, TilesOfAdjacentRowsArePackedTogether) {
+  const auto tiling = [](int64_t m, bool transposed, int64_t vector_bytes) {
+    const Shape lhs = transposed ? Shape(kF32, {300, m}) : Shape(kF32, {m, 300});
+    const Shape shapes[] = {lhs, Shape(kF32, {300, 280})};
+    const auto loops = loops_of({{}, {}, {transposed ? 0 : 1}, {0}}, shapes, Shape(kF32, {m, 280}));
+    return loops ? tiling_of(*loops, vector_bytes) : Tiling();
+  };
+  EXPECT_GT(tiling(150, true, 32).tiles_packed, 1);
+  EXPECT_LT(tiling(150, true, 32).sums_a_block, 300);
+  EXPECT_FALSE(tiling(150, false, 32).packs_lhs);
+  EXPECT_FALSE(tiling(300, true, 64).packs_lhs);
+  EXPECT_TRUE(tiling(300, false, 64).packs_lhs);
+  for (const int64_t bytes : {32, 64}) {
+    if (bytes > codegen::host().vector_bytes) continue;
+    for (const int64_t m : {150, 144, 97}) {
+      expect_right({kF32, kF32, kF32}, {1, m, 280, 300, true}, bytes);
+      expect_right({kBF16, kBF16, kBF16}, {1, m, 100, 300, true}, bytes);
+    }
+  }
+}
+
 // Panels of columns are shared out evenly, among several workgroups if there is enough work.
 TEST(Contraction, WorkgroupsForSeveralThreads) {
   const auto panels = [](int64_t m, int64_t n, int64_t k, int64_t batch = 1) {

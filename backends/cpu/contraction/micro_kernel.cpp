@@ -13,7 +13,6 @@ using llvm::Value;
 // Lines of the right factor that lie so far apart are not prefetched by the processor.
 constexpr int64_t kFarApart = 256;  // bytes
 constexpr int64_t kAhead = 8;       // products
-constexpr int64_t kLineBytes = 64;
 
 class MicroKernel {
  public:
@@ -24,7 +23,7 @@ class MicroKernel {
   void fetch(Value* ahead, Value* k) {
     if (ahead == nullptr || is_far_apart()) return;
     Value* const place = b_.CreateGEP(b_.getInt8Ty(), ahead, b_.CreateMul(k, number(b_, t_.ahead)));
-    for (int64_t line = 0; line < t_.ahead; line += kLineBytes) {
+    for (int64_t line = 0; line < t_.ahead; line += kCacheLineBytes) {
       prefetch(b_, b_.CreateConstGEP1_64(b_.getInt8Ty(), place, static_cast<uint64_t>(line)),
                t_.ahead_is_next ? CacheLevel::kNearest : CacheLevel::kNear);
     }
@@ -55,7 +54,7 @@ class MicroKernel {
     }
     if (is_far_apart()) {
       const int64_t columns = t_.vectors * t_.width;
-      for (int64_t column = 0; column < columns; column += kLineBytes / e_.b.bytes()) {
+      for (int64_t column = 0; column < columns; column += kCacheLineBytes / e_.b.bytes()) {
         prefetch(b_, e_.b.at(b, kAhead * t_.b_sum + column), CacheLevel::kNearest);
       }
     }

@@ -8,6 +8,9 @@ namespace {
 
 constexpr int64_t kSumsABlock = 512;  // in a packed panel
 constexpr int64_t kPanelsABlock = 6;  // that share a packed row tile
+// The same where tiles of rows are packed together: more panels share what that takes.
+constexpr int64_t kSumsTogether = 256;
+constexpr int64_t kPanelsTogether = 16;
 constexpr int64_t kRowsAWorkgroup = 144;
 constexpr int64_t kSumsOfFewRows = 64;
 // Lines of a large right operand that are read side by side, so that each is read along memory, and
@@ -17,11 +20,12 @@ constexpr int64_t kPanelsAbreast = 16;
 constexpr int64_t kFarFrom = 1 << 20;   // bytes of an operand that is not in a cache
 constexpr int64_t kInMemory = 1 << 23;  // bytes of an operand that is in no cache
 constexpr int64_t kPageBytes = 4096;
+// Tiles of adjacent rows that are packed together, so that lines of the cache are read whole.
+constexpr int64_t kTilesPacked = 8;
 constexpr int64_t kDotsABlock = 512;       // products of each line, which stay in a cache
 constexpr int64_t kLeastOfManyDots = 256;  // products of each sum, with more than kFewDots columns
 constexpr int64_t kFewDots = 8;            // columns, or rows; more fill vectors
 constexpr int64_t kLeastOfDots = 16;       // products of each sum, with several columns
-constexpr int64_t kPackFrom = 1 << 18;  // bytes of an operand that no longer stays in a near cache
 
 // Limits by the number of vector registers: a tile in 16 of them has fewer rows, so that the right
 // operand is read more often.
@@ -29,9 +33,19 @@ struct TileLimits {
   int64_t registers = 0;
   int64_t few_rows = 0;   ///< For which packing takes longer than it saves.
   int64_t most_dots = 0;  ///< Rows or columns of dot products, of many products each.
+  /// Bytes of an operand from which its lines, which lie apart, drive one another out of a near
+  /// cache: of the right one, and of the left one with a line for each row, or for each product.
+  int64_t packs_rhs_from = 0;
+  int64_t packs_lhs_from = 0;
+  int64_t packs_across_from = 0;
 };
+// A near cache holds the few lines of a small tile's rows at any distance; the rows of a large tile
+// fill a line. Machines with short vectors, or none, compute too slowly to wait for a cache.
+constexpr int64_t kNever = INT64_MAX;
 TileLimits limits_of(int64_t vector_bytes) {
-  return vector_bytes >= 64 ? TileLimits{32, 48, 48} : TileLimits{16, 12, 8};
+  if (vector_bytes >= 64) return {32, 48, 48, 1 << 18, 1 << 18, kNever};
+  if (vector_bytes >= 32) return {16, 12, 8, 1 << 15, kNever, 1 << 16};
+  return {16, 12, 8, 1 << 18, 1 << 18, kNever};
 }
 
 // Whether there are so few rows, or columns, that tiles of dot products are of all of them, or need
@@ -97,9 +111,14 @@ int64_t outer_turns(const ContractionLoops& loops) {
   return turns;
 }
 
-// At most `most`, all workgroups about as many; fewer if there are few workgroups for the work.
-// (Rows that are packed would be packed again for each group of columns.)
-int64_t panels_of(const ContractionLoops& loops, const Tiling& t, int64_t most) {
+int64_t most_panels(const Tiling& t) {
+  if (t.streams) return kPanelsAbreast;
+  return t.tiles_packed > 1 ? kPanelsTogether : kPanelsABlock;
+}
+
+// At most `most_panels`, all workgroups about as many; fewer if there are few workgroups for the
+// work. (Rows that are packed would be packed again for each group of columns.)
+int64_t panels_of(const ContractionLoops& loops, const Tiling& t) {
   constexpr double kWorthSeveral = 1 << 21;  // products
   constexpr int64_t kWorkgroups = 4;
   const int64_t rows = loops.rows.back().extent, columns = loops.columns.back().extent;
@@ -108,7 +127,7 @@ int64_t panels_of(const ContractionLoops& loops, const Tiling& t, int64_t most) 
   const int64_t others = divided(rows, t.rows_a_group) * outer;
   double products = static_cast<double>(loops.sums[0].extent);
   for (const int64_t turns : {outer, rows, columns}) products *= static_cast<double>(turns);
-  int64_t groups = divided(panels, most);
+  int64_t groups = divided(panels, most_panels(t));
   if (!t.packs_lhs && products >= kWorthSeveral) {
     groups = std::max(groups, std::min(panels, divided(kWorkgroups, others)));
   }
@@ -136,7 +155,7 @@ int64_t rows_of_group(const ContractionLoops& loops, const Tiling& t) {
   int64_t groups = divided(rows, kRowsAWorkgroup);
   if (t.packs_rhs) {
     const int64_t others =
-        divided(loops.columns.back().extent, kPanelsABlock * t.columns()) * outer_turns(loops);
+        divided(loops.columns.back().extent, most_panels(t) * t.columns()) * outer_turns(loops);
     const int64_t wanted = std::max(kLeastGroups, divided(kWorkgroups, others));
     groups = std::max(divided(rows, kMostRows), std::min(groups, wanted));
   }
@@ -174,22 +193,24 @@ Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes) {
   const int64_t most_rows = std::min<int64_t>((limits.registers - 4) / t.vectors, 14);
   t.rows = rows_of_tile(row.extent, t.vectors, most_rows, limits.few_rows);
   const bool widens = loops.rhs != loops.sum;
-  const bool is_large = widens || sum.extent * column.extent * bytes > kPackFrom;
+  const bool is_large = widens || sum.extent * column.extent * bytes > limits.packs_rhs_from;
   const bool repeats = row.extent > 2 * t.rows && is_large;
   const bool in_panels = loops.panel > 0;
   t.packs_rhs = !in_panels && (column.rhs != 1 || repeats);
-  // Adjacent rows are in one cache line without packing.
-  t.packs_lhs = (t.packs_rhs || (in_panels && repeats)) && row.lhs != 1 &&
-                row.extent * sum.extent * bytes > kPackFrom;
+  const int64_t pack_from = row.lhs == 1 ? limits.packs_across_from : limits.packs_lhs_from;
+  t.packs_lhs =
+      (t.packs_rhs || (in_panels && repeats)) && row.extent * sum.extent * bytes > pack_from;
   const bool few = row.extent <= limits.few_rows && column.rhs == 1 && !in_panels;
   if (few) t.packs_rhs = t.packs_lhs = false;
-  t.rows_a_group = rows_of_group(loops, t);
   // Widening single elements takes longer than widening vectors of them once for all columns.
   if (loops.lhs != loops.sum) t.packs_lhs = true;
+  if (t.packs_lhs && row.lhs == 1 && sum.lhs != 1) t.tiles_packed = kTilesPacked;
+  t.rows_a_group = rows_of_group(loops, t);
   // Some sums of all columns stay in the cache from one tile of rows to the next.
   const bool several = row.extent > t.rows;
   const bool blocks = t.packs_rhs || t.packs_lhs || (in_panels && several);
-  const int64_t most_sums = blocks ? kSumsABlock : few && several ? kSumsOfFewRows : sum.extent;
+  const int64_t in_block = t.tiles_packed > 1 ? kSumsTogether : kSumsABlock;
+  const int64_t most_sums = blocks ? in_block : few && several ? kSumsOfFewRows : sum.extent;
   t.streams = few && !several && sum.extent * column.extent * bytes > kFarFrom && !t.packs_lhs;
   t.sums_a_block = std::min(sum.extent, t.streams ? kLinesAbreast : most_sums);
   t.keeps_sums = loops.result != loops.sum && t.sums_a_block < sum.extent;
@@ -197,7 +218,7 @@ Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes) {
   constexpr int64_t kRowsBoundByMemory = 3;
   t.joins =
       t.streams && row.extent <= kRowsBoundByMemory && !t.keeps_sums && outer_turns(loops) == 1;
-  t.panels = t.joins ? 1 : panels_of(loops, t, t.streams ? kPanelsAbreast : kPanelsABlock);
+  t.panels = t.joins ? 1 : panels_of(loops, t);
   return t;
 }
 

@@ -18,8 +18,9 @@ struct Tiling {
   int64_t dots = 1;
   bool packs_rhs = false;
   bool packs_lhs = false;
-  bool keeps_sums = false;  ///< In scratch memory between blocks, because the result is narrower.
-  bool streams = false;     ///< Lines of the right operand are read along far memory, side by side.
+  int64_t tiles_packed = 1;  ///< Tiles of rows of the left operand that are packed together.
+  bool keeps_sums = false;   ///< In scratch memory between blocks, because the result is narrower.
+  bool streams = false;  ///< Lines of the right operand are read along far memory, side by side.
   /// Such lines are read faster the longer they are: a thread computes its adjacent workgroups, of
   /// one panel each, as one.
   bool joins = false;
