@@ -91,6 +91,27 @@ TEST(NativeTiles, FilterIsReadInPlaceOrPackedOnce) {
   }
 }
 
+// Lines of a filter that lie so far apart that they leave a cache are read as panels, from a
+// temporary or, where few tiles of results read them, from scratch.
+TEST(NativeTiles, FarLinesOfAFilterAreReadAsPanels) {
+  const auto many = expect_native(
+      *NativeConvolution{"1x6x28x64xf32", "3x1x64x48xf32", "1x4x28x48xf32", kLastFeatures, ""}
+           .module(),
+      kPacked);
+  ASSERT_EQ(many.size(), 2U);
+  const kernel::Memory& panels = many[1].memory(contract_of(many[1])->memories[2]);
+  EXPECT_EQ(panels.space, kernel::Space::kBuffer);
+  EXPECT_EQ(panels.dims, (Dims{1, 3, 1, 1, 3, 64, 16}));
+  const auto one = expect_native(
+      *NativeConvolution{"1x3x28x64xf32", "3x1x64x48xf32", "1x1x28x48xf32", kLastFeatures, ""}
+           .module(),
+      kInPlace);
+  ASSERT_EQ(one.size(), 1U);
+  const kernel::Memory& copied = one[0].memory(contract_of(one[0])->memories[2]);
+  EXPECT_EQ(copied.space, kernel::Space::kScratch);
+  EXPECT_EQ(copied.dims, (Dims{3, 64, 16}));
+}
+
 // Few features beside the places: what a row of the window covers is one run of memory, with
 // padding on both sides.
 TEST(NativeTiles, FewFeaturesAreRuns) {

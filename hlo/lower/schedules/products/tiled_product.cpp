@@ -27,17 +27,8 @@ struct Tiles {
 // Whether a register holds several results.
 bool is_wide(const LowerLimits& limits) { return limits.vector_bytes >= limits.cost.wide_register; }
 
-// Dimensions of factor 1 in the order of its tiles.
-Dims packed_dims(const TiledProduct& product, const Tiles& tiles) {
-  Dims dims(product.batch.begin(),
-            product.batch.begin() + static_cast<std::ptrdiff_t>(product.own_batch()));
-  dims.insert(dims.end(), product.outer.begin(), product.outer.end());
-  dims.insert(dims.end(),
-              {tiles_of(product.k, tiles.k) * tiles.k, tiles_of(product.n, tiles.n()) * tiles.n()});
-  return dims;
-}
-
-// The same in the order in which tiles are read, each as panels of the columns of a register tile.
+// Dimensions of factor 1 in the order in which tiles are read, each as panels of the columns of a
+// register tile.
 Dims panel_dims(const TiledProduct& product, const Tiles& tiles) {
   Dims dims(product.batch.begin(),
             product.batch.begin() + static_cast<std::ptrdiff_t>(product.own_batch()));
@@ -49,16 +40,17 @@ Dims panel_dims(const TiledProduct& product, const Tiles& tiles) {
 
 // How tiles of factor 1 are read.
 enum class FactorForm : uint8_t {
-  kAsItIs,  // where they lie, or copied one by one
-  kPacked,  // from temporary 0
-  kPanels,  // from constant 0
+  kInPlace,   // from the operand
+  kCopied,    // from scratch, one by one
+  kPacked,    // from temporary 0, in panels
+  kConstant,  // from constant 0, in panels
 };
 
-// Whether several tiles of results read the same tile of factor 1.
-bool shares_factor(const TiledProduct& product, const Tiles& tiles) {
+// Tiles of results that read the same tile of factor 1.
+int64_t uses_of_factor(const TiledProduct& product, const Tiles& tiles) {
   const Dims rest(product.batch.begin() + static_cast<std::ptrdiff_t>(product.own_batch()),
                   product.batch.end());
-  return product.may_pack() && element_count(rest) * tiles_of(product.m, tiles.m()) > 1;
+  return element_count(rest) * tiles_of(product.m, tiles.m());
 }
 
 // A tile of a factor keeps the type that the operand has in memory if products have the
@@ -86,23 +78,24 @@ class ProductKernel {
         limits_(limits),
         form_(form) {}
 
-  /// Factor 1 in the order of its tiles, with zeros beyond its end: a temporary.
+  /// Factor 1 in panels, with zeros beyond its end: a temporary.
   void pack(TuningParameters& tuning) {
     maker_.inputs();
     const MemoryId packed = maker_.temporary(0, kernel::Access::kOut);
-    const Dims dims = packed_dims(product_, tiles_);
+    const Dims dims = panel_dims(product_, tiles_);
     const ElementType type = tile_type(op_, 1, limits_);
     for_each_index(b_, dims, tuning, [&](const Values& at) {
       const auto own = at.begin() + static_cast<std::ptrdiff_t>(product_.own_batch());
+      const auto from_end = [&](size_t d) { return at[at.size() - d]; };
       TiledProduct::FactorPlace place;
       place.batch = Values(at.begin(), own);
       place.batch.resize(product_.batch.size(), b_.index(0));
-      place.outer = Values(own, at.end() - 2);
-      place.k = at[at.size() - 2];
-      place.free = at.back();
-      const ValueId inside = is_inside(b_, {{place.free, product_.n, dims.back()},
-                                            {place.k, product_.k, dims[dims.size() - 2]}});
-      b_.store(product_.element(e_, 1, place, inside, type).re, packed, at);
+      place.outer = Values(own + 1, at.end() - 4);
+      place.k = b_.add(b_.mul(from_end(4), b_.index(tiles_.k)), from_end(2));
+      place.free = b_.add(
+          b_.add(b_.mul(*own, b_.index(tiles_.n())), b_.mul(from_end(3), b_.index(tiles_.each_n))),
+          from_end(1));
+      b_.store(product_.element(e_, 1, place, is_in_factor(place), type).re, packed, at);
     });
   }
 
@@ -112,11 +105,11 @@ class ProductKernel {
     product_.begin(maker_);
     is_native_ = has_native_tiles(limits_);
     transposes_ = is_native_ && !product_.is_along_k(0);
-    if (form_ == FactorForm::kPanels) {
+    if (form_ == FactorForm::kConstant) {
       matrix_ = maker_.constant(0);
     } else if (is_packed()) {
       matrix_ = maker_.temporary(0, kernel::Access::kIn);
-    } else if (is_native_) {
+    } else if (form_ == FactorForm::kInPlace) {
       matrix_ = product_.matrix(e_, tiles_.k, tiles_.n());
     }
     if (tiles_.parts == 1) {
@@ -145,7 +138,9 @@ class ProductKernel {
                    transposes_ ? Dims{tiles_.k, tiles_.m()} : Dims{tiles_.m(), tiles_.k});
     const MemoryId y = matrix_ != kernel::kNone
                            ? kernel::kNone
-                           : b_.scratch("b", tile_type(op_, 1, limits_), {tiles_.k, tiles_.n()});
+                           : b_.scratch("b", tile_type(op_, 1, limits_),
+                                        has_panels() ? Dims{tiles_.lanes_n, tiles_.k, tiles_.each_n}
+                                                     : Dims{tiles_.k, tiles_.n()});
     const MemoryId sums =
         is_native_
             ? b_.scratch("sums", type, {tiles_.m(), tiles_.n()})
@@ -201,6 +196,13 @@ class ProductKernel {
 
  private:
   bool is_packed() const { return form_ == FactorForm::kPacked; }
+  // Whether `contract` reads tiles of factor 1 as panels.
+  bool has_panels() const {
+    return is_native_ && product_.may_pack() && form_ != FactorForm::kInPlace;
+  }
+  ValueId is_in_factor(const TiledProduct::FactorPlace& place) {
+    return is_inside(b_, {{place.free, product_.n, tiles_.n()}, {place.k, product_.k, tiles_.k}});
+  }
 
   // Whether factor 1 does not stay in a near cache, so that the tiles of results that read the same
   // part of it are computed one after the other.
@@ -256,17 +258,20 @@ class ProductKernel {
     bring(0, x, {batch_, row, outer, k});
     if (matrix_ == kernel::kNone) bring(1, y, second);
     const Values zero = {b_.index(0), b_.index(0)};
-    if (form_ == FactorForm::kPanels) {
+    const bool is_copied = matrix_ == kernel::kNone;
+    const MemoryId from = is_copied ? y : matrix_;
+    if (has_panels()) {
       for_each_serially(b_, {tiles_.lanes_n}, [&](const Values& panel) {
         b_.contract(tiles_.m(), tiles_.each_n, tiles_.k, sums,
-                    {b_.index(0), b_.mul(panel[0], b_.index(tiles_.each_n))}, x, zero, matrix_,
-                    place_in_panels(outer, k, panel[0]), transposes_);
+                    {b_.index(0), b_.mul(panel[0], b_.index(tiles_.each_n))}, x, zero, from,
+                    is_copied ? Values{panel[0], b_.index(0), b_.index(0)}
+                              : place_in_panels(outer, k, panel[0]),
+                    transposes_);
       });
       return;
     }
-    b_.contract(tiles_.m(), tiles_.n(), tiles_.k, sums, zero, x, zero,
-                matrix_ == kernel::kNone ? y : matrix_,
-                matrix_ == kernel::kNone ? zero : place_of_tile(second), transposes_);
+    b_.contract(tiles_.m(), tiles_.n(), tiles_.k, sums, zero, x, zero, from,
+                is_copied ? zero : product_.place_in_matrix(b_, second), transposes_);
   }
 
   Values own_batch() const {
@@ -277,15 +282,6 @@ class ProductKernel {
     place.push_back(column_group_);
     place.insert(place.end(), outer.begin(), outer.end());
     place.insert(place.end(), {b_.div(k, b_.index(tiles_.k)), panel, b_.index(0), b_.index(0)});
-    return place;
-  }
-
-  // The place of a tile of factor 1 in matrix_.
-  Values place_of_tile(const TiledProduct::FactorPlace& tile) {
-    if (!is_packed()) return product_.place_in_matrix(b_, tile);
-    Values place = own_batch();
-    place.insert(place.end(), tile.outer.begin(), tile.outer.end());
-    place.insert(place.end(), {tile.k, tile.free});
     return place;
   }
 
@@ -323,6 +319,7 @@ class ProductKernel {
   void bring(size_t side, MemoryId tile, const TiledProduct::FactorPlace& first) {
     const int64_t free = side == 0 ? tiles_.m() : tiles_.n();
     const ElementType type = tile_type(op_, side, limits_);
+    if (side == 1 && has_panels()) return bring_panels(tile, first, type);
     const bool rows_first = side == 0 && !transposes_;
     const Dims box = rows_first ? Dims{free, tiles_.k} : Dims{tiles_.k, free};
     if ((side == 1 || rows_first) && product_.copy(e_, side, tile, box, first, type)) return;
@@ -338,6 +335,21 @@ class ProductKernel {
                                             {place.k, product_.k, tiles_.k}});
       const Element x = product_.element(e_, side, place, inside, type);
       b_.store(x.re, tile, rows_first ? Values{own_free, own_k} : Values{own_k, own_free});
+    });
+  }
+
+  // Copies a tile of factor 1 into scratch [panel, k, column of the panel].
+  void bring_panels(MemoryId tile, const TiledProduct::FactorPlace& first, ElementType type) {
+    const bool along_k = product_.is_along_k(1);
+    const Dims of_panel = along_k ? Dims{tiles_.each_n, tiles_.k} : Dims{tiles_.k, tiles_.each_n};
+    b_.lanes({tiles_.lanes_n, of_panel[0], of_panel[1]}, [&](const Values& lane) {
+      const ValueId own_k = lane[along_k ? 2 : 1];
+      const ValueId column = lane[along_k ? 1 : 2];
+      TiledProduct::FactorPlace place = first;
+      place.free = b_.add(b_.add(first.free, b_.mul(lane[0], b_.index(tiles_.each_n))), column);
+      place.k = b_.add(first.k, own_k);
+      const Element x = product_.element(e_, 1, place, is_in_factor(place), type);
+      b_.store(x.re, tile, {lane[0], own_k, column});
     });
   }
 
@@ -486,20 +498,37 @@ bool lay_out_constant(LoweredOp& lowered, const FusedOp& fused, const TiledProdu
   return true;
 }
 
-// Adds a kernel that brings factor 1 into the order of its tiles, unless it lies so in memory.
-Taken pack_factor(LoweredOp& lowered, const FusedOp& fused, const TiledProduct& product,
-                  const Tiles& tiles, const LowerLimits& limits, TuningParameters& tuning) {
+// Lines of a matrix that a tile reads a part of, so far apart, drive one another out of a cache.
+bool is_spread_out(const TiledProduct& product, const Tiles& tiles, const LowerLimits& limits) {
+  constexpr int64_t kNear = 1 << 13;
+  return tiles.k * product.n *
+             static_cast<int64_t>(storage_bytes(tile_type(product.op, 1, limits))) >
+         kNear;
+}
+
+// Adds a kernel that brings factor 1 into panels, if enough tiles of results read it, and a matrix
+// in memory does not do. Tells how the tiles of results read it.
+Result<FactorForm> pack_factor(LoweredOp& lowered, const FusedOp& fused,
+                               const TiledProduct& product, const Tiles& tiles,
+                               const LowerLimits& limits, TuningParameters& tuning) {
+  if (!product.may_pack()) return FactorForm::kCopied;
+  constexpr int64_t kUsesOfMatrix = 4;  // from which packing one takes less time than copies
+  const int64_t uses = uses_of_factor(product, tiles);
+  const bool is_far = is_spread_out(product, tiles, limits);
   LoweredOp made = lowered;
-  made.temporaries.emplace_back(tile_type(product.op, 1, limits), packed_dims(product, tiles));
-  bool lies_so = false;
+  made.temporaries.emplace_back(tile_type(product.op, 1, limits), panel_dims(product, tiles));
+  bool is_matrix = false;
   TENON_ASSIGN(
       const bool taken, try_kernel(made, fused.op, "_packed", [&](KernelMaker& maker) {
         ProductKernel(maker, fused, product, tiles, limits, FactorForm::kPacked).pack(tuning);
-        lies_so = product.matrix(maker.e(), tiles.k, tiles.n()) != kernel::kNone;
+        is_matrix = product.matrix(maker.e(), tiles.k, tiles.n()) != kernel::kNone;
       }));
-  if (!taken || lies_so) return false;
+  if (is_matrix && !is_far) return FactorForm::kInPlace;
+  if (!taken || uses < (is_matrix ? kUsesOfMatrix : 2)) {
+    return FactorForm::kCopied;
+  }
   lowered = std::move(made);
-  return true;
+  return FactorForm::kPacked;
 }
 
 }  // namespace
@@ -532,12 +561,11 @@ Taken emit_tiled_product(LoweredOp& lowered, const FusedOp& fused, const TiledPr
                            (cost.lane_private_bytes > 0 && of_lane > cost.lane_private_bytes);
   if (bytes > limits.scratch_bytes || too_private) return false;
   LoweredOp made = lowered;
-  FactorForm form = FactorForm::kAsItIs;
+  FactorForm form = FactorForm::kCopied;
   if (native && lay_out_constant(made, fused, product, tiles, limits)) {
-    form = FactorForm::kPanels;
-  } else if (native && shares_factor(product, tiles)) {
-    TENON_ASSIGN(const bool is_packed, pack_factor(made, fused, product, tiles, limits, tuning));
-    if (is_packed) form = FactorForm::kPacked;
+    form = FactorForm::kConstant;
+  } else if (native) {
+    TENON_ASSIGN(form, pack_factor(made, fused, product, tiles, limits, tuning));
   }
   if (tiles.parts > 1) {
     Dims dims = {tiles.parts};
