@@ -31,6 +31,7 @@ constexpr int64_t kMostLeaves = 7;             // of a reduction for each elemen
 constexpr int64_t kMostJoined = 4;             // elements from lane to lane of other accesses
 constexpr size_t kMostWindows = 8;             // of an access; more elements are gathered as fast
 constexpr int64_t kMathOperations = 20;        // of a math function
+constexpr int64_t kQuotientOperations = 8;     // of a quotient of integers in vectors
 
 int64_t ceiling_of(int64_t count) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(count)));
@@ -51,8 +52,9 @@ struct IndexTerms {
 // depend on the place within a row alone; and where the accesses lie.
 class PatternReader {
  public:
-  PatternReader(const Kernel& kernel, const Varying& varying, RowPattern& pattern)
-      : kernel_(kernel), varying_(varying), pattern_(pattern) {}
+  PatternReader(const Kernel& kernel, const Varying& varying, const Varying& within_rows,
+                RowPattern& pattern)
+      : kernel_(kernel), varying_(varying), within_rows_(within_rows), pattern_(pattern) {}
 
   bool run(const Node& lanes) {
     const std::vector<ValueId>& arguments = kernel_.block(lanes.blocks[0]).arguments;
@@ -68,6 +70,8 @@ class PatternReader {
   int64_t nodes() const { return nodes_; }
   /// Those that compute what is not known.
   int64_t operations() const { return operations_; }
+  /// Beside them: quotients that are the same for all elements of a row.
+  int64_t quotients_of_rows() const { return quotients_of_rows_; }
   /// Loads of places that are known only when the code runs, each as often as it is computed.
   int64_t gathers() const { return gathers_; }
   /// Those of them that are vectors of memory where lanes are along one dimension.
@@ -86,8 +90,13 @@ class PatternReader {
     ++nodes_;
     if (n.op == OpCode::kLoad || n.op == OpCode::kStore) return access(n, active);
     if (kernel::is_scalar_op(n.op)) {
-      if (!evaluate(n) && varying_(n.results[0]))
+      if (evaluate(n) || !varying_(n.results[0])) return true;
+      const bool is_quotient = n.op == OpCode::kDiv || n.op == OpCode::kRem;
+      if (is_quotient && is_integer(n.type) && !within_rows_(n.results[0])) {
+        ++quotients_of_rows_;
+      } else {
         operations_ += kernel::is_math(n.op) ? kMathOperations : 1;
+      }
       return true;
     }
     if (n.op == OpCode::kYield) return true;
@@ -225,9 +234,11 @@ class PatternReader {
 
   const Kernel& kernel_;
   const Varying& varying_;
+  const Varying& within_rows_;
   RowPattern& pattern_;
   int64_t nodes_ = 0;
   int64_t operations_ = 0;
+  int64_t quotients_of_rows_ = 0;
   int64_t gathers_ = 0;
   int64_t along_memory_ = 0;
   ValueId last_ = kernel::kNone;  ///< The index of the last dimension.
@@ -308,8 +319,11 @@ std::optional<double> gain_of(const RowPattern& pattern, const PatternReader& re
   const auto computing = [&](int64_t of) {
     return static_cast<double>(reader.operations() * of) / static_cast<double>(full);
   };
-  double operations = computing(lanes) + static_cast<double>(reader.gathers() * lanes);
-  double by_rows = computing(lanes_along) + static_cast<double>(near * vectors) +
+  const int64_t quotients = reader.quotients_of_rows();
+  double operations = computing(lanes) + static_cast<double>(reader.gathers() * lanes) +
+                      static_cast<double>(quotients * kQuotientOperations * pattern.vectors());
+  double by_rows = computing(lanes_along) + static_cast<double>(quotients * rows) +
+                   static_cast<double>(near * vectors) +
                    static_cast<double>((reader.gathers() - near) * lanes_along);
   for (const auto& [access, places] : pattern.accesses) {
     const std::optional<int64_t> each = operations_of(pattern, *access, places, target);
@@ -340,7 +354,10 @@ std::optional<Candidate> candidate(const Kernel& kernel, const Node& lanes,
                           lanes.extents[pattern.row] < pattern.rows)) {
     return {};
   }
-  PatternReader reader(kernel, varying, pattern);
+  const Varying within_rows(
+      kernel, lanes,
+      {arguments.begin() + static_cast<std::ptrdiff_t>(pattern.row + 1), arguments.end()});
+  PatternReader reader(kernel, varying, within_rows, pattern);
   if (!reader.run(lanes) || pattern.vectors() * reader.nodes() > kMostNodesByPatterns) return {};
   const std::optional<double> gain = gain_of(pattern, reader, target);
   if (!gain) return {};

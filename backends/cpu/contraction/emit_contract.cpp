@@ -112,6 +112,7 @@ void CpuKernelEmitter::contract(const Node& n) {
   const auto at = [&](Value* x, int64_t by) {
     return b_.CreateMul(x, number(by), "", false, true);
   };
+  tile.along_memory = kernel_.memory(n.memories[2]).space == kernel::Space::kScratch;
   const int64_t group = product.rows * product.columns;
   // Panels: the next one is behind this one, and is fetched meanwhile.
   const bool in_panels = kernel_.memory(n.memories[2]).space == kernel::Space::kBuffer &&

@@ -17,7 +17,8 @@ struct MicroTile {
   int64_t a_sum = 0;  ///< From one product to the next.
   int64_t b_sum = 0;
   int64_t c_row = 0;
-  bool along_memory = false;   ///< The next tile reads on behind what this one reads of b's lines.
+  /// b is in a cache, or the next tile reads on behind what this one reads of its lines.
+  bool along_memory = false;
   int64_t ahead = 0;           ///< Bytes that are fetched ahead with each product.
   bool ahead_is_next = false;  ///< They are soon read: into the nearest cache.
 };

@@ -69,7 +69,7 @@ const std::vector<std::string> kPacked = {"convolution_packed", "convolution_til
 // Sums in scratch, tiles of the filter where they lie: in memory, or in a temporary.
 TEST(NativeTiles, FilterIsReadInPlaceOrPackedOnce) {
   const auto whole = expect_native(
-      *NativeConvolution{"2x9x30x16xf32", "3x3x16x32xf32", "2x7x28x32xf32", kLastFeatures, ""}
+      *NativeConvolution{"2x9x30x64xf32", "3x3x64x16xf32", "2x7x28x16xf32", kLastFeatures, ""}
            .module(),
       kInPlace);
   ASSERT_EQ(whole.size(), 1U);
@@ -78,7 +78,7 @@ TEST(NativeTiles, FilterIsReadInPlaceOrPackedOnce) {
   EXPECT_EQ(whole[0].memory(product->memories[0]).space, kernel::Space::kScratch);
   EXPECT_EQ(whole[0].memory(product->memories[2]).space, kernel::Space::kBuffer);
   // A whole line of 28 places is a tile.
-  EXPECT_EQ(product->extents, (Dims{28, 32, 16}));
+  EXPECT_EQ(product->extents, (Dims{28, 16, 64}));
   // Outputs that end within a vector; another order; in bf16.
   for (const NativeConvolution& each : std::vector<NativeConvolution>{
            {"2x9x30x16xf32", "3x3x16x20xf32", "2x7x28x20xf32", kLastFeatures, ""},
@@ -124,7 +124,7 @@ TEST(NativeTiles, FewFeaturesAreRuns) {
   const auto& memories = kernels[1].memories;
   EXPECT_TRUE(std::ranges::any_of(
       memories, [](const kernel::Memory& memory) { return memory.dims == Dims{2, 9, 59 * 3}; }));
-  EXPECT_EQ(contract_of(kernels[1])->extents[2], 15);
+  EXPECT_EQ(contract_of(kernels[1])->extents[2], 45);
   expect_native(*NativeConvolution{"2x9x59x3xf32", "3x5x3x20xf32", "2x7x30x20xf32", kLastFeatures,
                                    "stride = [1, 2], pad = [[0, 0], [2, 2]]"}
                      .module(),
@@ -161,8 +161,9 @@ TEST(NativeTiles, OtherLayouts) {
                          .module(),
                     kPacked);
   ASSERT_EQ(first.size(), 2U);
+  // Sums lie as results do: outputs are the rows, places the columns, in whole registers.
   EXPECT_TRUE(contract_of(first[1])->transpose_a);
-  EXPECT_EQ(contract_of(first[1])->extents, (Dims{18, 32, 48}));
+  EXPECT_EQ(contract_of(first[1])->extents, (Dims{12, 128, 144}));
   expect_native(*NativeConvolution{"2x16x9x20xf32", "24x16x3x3xf32", "2x24x8x10xf32",
                                    "[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]",
                                    "stride = [1, 2], pad = [[0, 1], [1, 0]]"}
@@ -172,9 +173,9 @@ TEST(NativeTiles, OtherLayouts) {
       expect_native(*NativeConvolution{"1x8x8x16xf32", "1x6x6x32xf32", "3x3x16x32xf32",
                                        "[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]", ""}
                          .module(),
-                    kInPlace);
-  ASSERT_EQ(gradient.size(), 1U);
-  EXPECT_EQ(contract_of(gradient[0])->extents, (Dims{16, 32, 6}));
+                    kPacked);
+  ASSERT_EQ(gradient.size(), 2U);
+  EXPECT_EQ(contract_of(gradient[1])->extents, (Dims{16, 32, 36}));
   expect_native(*NativeConvolution{"3x8x8x16xf32", "3x6x6x32xf32", "3x3x16x32xf32",
                                    "[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]", ""}
                      .module(),
@@ -191,9 +192,30 @@ TEST(NativeTiles, OtherLayouts) {
                 kPacked);
 }
 
+// Tiles of whole lines of places: each place of the window and each line of the input is one loop,
+// without a quotient for each place.
+TEST(NativeTiles, TilesOfWholeLines) {
+  for (const char* const result : {"3x24x11x12xf32", "3x5x11x12xf32"}) {
+    const std::string outputs =
+        std::string(result).substr(2, std::string(result)[3] == 'x' ? 1 : 2);
+    const auto kernels = expect_native(
+        *NativeConvolution{"3x2x11x12xf32", outputs + "x2x3x3xf32", result,
+                           "[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]", "pad = [[1, 1], [1, 1]]"}
+             .module(),
+        kPacked);
+    ASSERT_EQ(kernels.size(), 2U);
+    EXPECT_EQ(contract_of(kernels[1])->extents[1], 64);
+    bool has_lines = false;
+    for (const kernel::Node& n : kernels[1].nodes) {
+      has_lines |= n.op == kernel::OpCode::kLanes && n.extents == Dims{3, 3, 2, 5, 12};
+    }
+    EXPECT_TRUE(has_lines);
+  }
+}
+
 // A filter that is read backwards lies as it is read forwards.
 TEST(NativeTiles, ReversedFiltersAreReadInPlace) {
-  expect_native(*NativeConvolution{"1x9x9x16xf32", "3x3x16x32xf32", "1x9x9x32xf32", kLastFeatures,
+  expect_native(*NativeConvolution{"1x9x9x64xf32", "3x3x64x16xf32", "1x9x9x16xf32", kLastFeatures,
                                    "pad = [[1, 1], [1, 1]], reverse = [true, false]"}
                      .module(),
                 kInPlace);
@@ -230,34 +252,35 @@ std::unique_ptr<hlo::Module> with_constant_filter(const NativeConvolution& c,
 // program has no other copy of it.
 TEST(NativeTiles, ConstantFiltersArePanels) {
   const std::vector<std::pair<NativeConvolution, Dims>> cases = {
-      {{"2x9x30x16xf32", "3x3x16x32xf32", "2x7x28x32xf32", kLastFeatures, ""},
-       {1, 3, 3, 1, 1, 16, 32}},
+      {{"2x9x30x64xf32", "3x3x64x32xf32", "2x7x28x32xf32", kLastFeatures, ""},
+       {1, 3, 3, 1, 1, 64, 32}},
       // Several panels of a tile and tiles of the depth; tiles of outputs, which end within one.
-      {{"1x4x5x160xf32", "1x2x160x48xf32", "1x4x4x48xf32", kLastFeatures, ""},
-       {1, 1, 2, 2, 3, 80, 16}},
+      {{"1x4x5x180xf32", "1x2x180x48xf32", "1x4x4x48xf32", kLastFeatures, ""},
+       {1, 1, 2, 2, 3, 90, 16}},
       {{"1x5x5x8xf32", "3x3x8x300xf32", "1x5x5x300xf32", kLastFeatures, "pad = [[1, 1], [1, 1]]"},
-       {3, 3, 3, 1, 7, 8, 16}},
+       {3, 1, 7, 72, 16}},
       {{"1x9x9x20xf32", "3x3x20x96xf32", "1x7x7x96xf32", kLastFeatures, "reverse = [true, false]"},
-       {1, 3, 3, 1, 3, 20, 32}},
-      // Inputs last; groups; a row of the window in one turn; the whole window.
-      {{"2x9x30x16xf32", "32x16x3x3xf32", "2x7x28x32xf32",
+       {1, 3, 1, 3, 60, 32}},
+      // Inputs last; groups; several rows of the window in one turn; the whole window.
+      {{"2x9x30x64xf32", "32x64x3x3xf32", "2x7x28x32xf32",
         "[b, 0, 1, f]x[o, i, 0, 1]->[b, 0, 1, f]", ""},
-       {1, 3, 3, 1, 1, 16, 32}},
+       {1, 3, 3, 1, 1, 64, 32}},
       {{"2x9x30x16xf32", "3x3x8x32xf32", "2x7x28x32xf32", kLastFeatures, "", 2},
-       {2, 1, 3, 3, 1, 1, 8, 16}},
+       {2, 1, 1, 1, 72, 16}},
       {{"2x9x59x3xf32", "3x5x3x30xf32", "2x5x30x30xf32", kLastFeatures,
         "stride = [2, 2], pad = [[1, 1], [2, 2]]"},
-       {1, 3, 1, 1, 15, 32}},
+       {1, 1, 1, 45, 32}},
       {{"1x9x9x3xf32", "3x3x3x32xf32", "1x7x7x32xf32", kLastFeatures, ""}, {1, 1, 1, 27, 32}},
       {{"2x16x9x20xf32", "32x16x3x3xf32", "2x32x7x18xf32",
         "[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]", ""},
-       {1, 3, 1, 1, 48, 32}}};
+       {1, 1, 3, 144, 11}}};
   for (const auto& [convolution, dims] : cases) {
     SCOPED_TRACE(convolution.kernel + " " + convolution.window);
     const auto module = with_constant_filter(convolution);
     const auto kernels = expect_native(*module, kInPlace);
     ASSERT_EQ(kernels.size(), 1U);
-    const kernel::Memory& filter = kernels[0].memory(contract_of(kernels[0])->memories[2]);
+    const kernel::Node& product = *contract_of(kernels[0]);
+    const kernel::Memory& filter = kernels[0].memory(product.memories[product.transpose_a ? 1 : 2]);
     EXPECT_EQ(filter.dims, dims);
     EXPECT_EQ(filter.space, kernel::Space::kBuffer);
     hlo::LowerOptions options;
@@ -271,13 +294,13 @@ TEST(NativeTiles, ConstantFiltersArePanels) {
 }
 
 TEST(NativeTiles, ConstantFiltersThatStay) {
-  const NativeConvolution plain = {"2x9x30x16xf32", "3x3x16x32xf32", "2x7x28x32xf32", kLastFeatures,
+  const NativeConvolution plain = {"2x9x30x64xf32", "3x3x64x16xf32", "2x7x28x16xf32", kLastFeatures,
                                    ""};
   // A filter that another op reads too would be in memory twice.
   const auto shared =
       expect_native(*with_constant_filter(plain, true), {"convolution_tiles", "negate"});
   ASSERT_FALSE(shared.empty());
-  EXPECT_EQ(shared[0].memory(contract_of(shared[0])->memories[2]).dims, (Dims{3, 3, 16, 32}));
+  EXPECT_EQ(shared[0].memory(contract_of(shared[0])->memories[2]).dims, (Dims{3, 3, 64, 16}));
   // Widened as it is packed; by phases, which read different parts of it.
   expect_native(*with_constant_filter(
                     {"2x9x30x16xbf16", "3x3x16x32xbf16", "2x7x28x32xbf16", kLastFeatures, ""}),

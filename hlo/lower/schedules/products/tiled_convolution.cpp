@@ -22,8 +22,8 @@ using kernel::Builder;
 // that no zero between elements is multiplied.
 //
 // With native tiles (`native`) loads follow memory: places of other dimensions than the one that is
-// last in memory become batches, and the last dimension of the window is in a tile with few
-// features.
+// last in memory become batches, or tiles are of whole lines of them; with few features a tile has
+// those of several places of the window.
 struct ConvolutionSizes {
   ConvolutionSizes(const Instruction& op, bool native) : c(convolution_of(op)) {
     const Dims& rhs = op.operand_type(1).dims();
@@ -44,7 +44,7 @@ struct ConvolutionSizes {
     }
     own_batch = batch.size();
     apart.assign(places.size(), false);
-    is_shallow = features < kShallow;
+    joined = features < kShallow ? turns.size() : 0;
     if (native && !places.empty()) follow_memory(op.operand_type(0).rank() - 1);
   }
 
@@ -60,7 +60,7 @@ struct ConvolutionSizes {
     } else {
       const auto at =
           static_cast<size_t>(std::ranges::find(c.input.spatial, last) - c.input.spatial.begin());
-      if (places[at + 1] >= kShortLine) kept = at + 1;
+      if (places[at + 1] >= kVeryLongLine) kept = at + 1;
     }
     for (size_t p = 0; kept && p < places.size(); ++p) {
       apart[p] = p != *kept;
@@ -69,17 +69,21 @@ struct ConvolutionSizes {
     const auto has_gaps = [](const Dims& dilations) {
       return std::ranges::any_of(dilations, [](int64_t each) { return each != 1; });
     };
-    is_run = along_features && is_shallow && groups == 1 && spatial > 0 && kept == spatial &&
+    is_run = along_features && features < kShallow && groups == 1 && spatial > 0 &&
              c.input.spatial.back() == last - 1 && c.kernel_dilation.back() == 1 &&
              !has_gaps(c.input_dilation) &&
              !contains(c.reversed, static_cast<int64_t>(spatial) - 1);
-    is_joined = spatial > 0 && (is_run || (!along_features && features < kFewFeatures));
-    if (is_joined) is_shallow = false;
+    if (features >= kFewFeatures || spatial == 0 || (along_features && has_gaps(phases))) return;
+    joined = is_run || !along_features ? 1 : 0;
+    while (joined < spatial && joined_turns(joined + 1) * features <= kDeepestTile) ++joined;
+    // Then k counts features alone.
+    if (!is_run && along_features && joined_turns(joined) == 1) joined = 0;
   }
 
   // Lines of places from which tiles are within one: features are as close as they can be anyway.
   static constexpr int64_t kLongLine = 28;
   static constexpr int64_t kShortLine = 14;
+  static constexpr int64_t kVeryLongLine = 64;
   static constexpr int64_t kFewFeatures = 64;
 
   // Below this many features a tile goes across places of the window too.
@@ -93,13 +97,16 @@ struct ConvolutionSizes {
   Dims places;           // batch, spatial: of a phase
   Dims window;
   Dims phases;
-  Dims turns;  // places of the window at which a phase has input
-  bool is_shallow = false;
+  Dims turns;               // places of the window at which a phase has input
   size_t own_batch = 0;     // dimensions of `batch` that are no places
   std::vector<bool> apart;  // places that are batches
-  bool is_joined = false;   // whether k counts features in the last dimension of the window
-  bool is_run = false;      // and their elements are adjacent in the input
+  size_t joined = 0;        // last dimensions of the window whose places k counts too
+  bool is_run = false;      // whether the elements of the last one are adjacent in the input
 
+  Dims turns_in_k(size_t dimensions) const {
+    return {turns.end() - static_cast<std::ptrdiff_t>(dimensions), turns.end()};
+  }
+  int64_t joined_turns(size_t dimensions) const { return element_count(turns_in_k(dimensions)); }
   int64_t depth() const { return element_count(turns) * features; }
   int64_t row_count() const {
     int64_t count = 1;
@@ -107,11 +114,15 @@ struct ConvolutionSizes {
     return count;
   }
   Dims outer_turns() const {
-    if (is_shallow) return {};
-    return is_joined ? Dims(turns.begin(), turns.end() - 1) : turns;
+    return {turns.begin(), turns.end() - static_cast<std::ptrdiff_t>(joined)};
   }
-  int64_t depth_of_turn() const {
-    return is_shallow ? depth() : is_joined ? turns.back() * features : features;
+  int64_t depth_of_turn() const { return joined_turns(joined) * features; }
+  // Rows that are one line of places, if tiles are of several.
+  int64_t line() const {
+    constexpr int64_t kShortest = 4;
+    const bool has_lines = places.size() > 1 && std::ranges::find(apart, true) == apart.end() &&
+                           places.back() >= kShortest;
+    return has_lines ? places.back() : row_count();
   }
 };
 
@@ -137,17 +148,12 @@ class ConvolutionProduct final : public TiledProduct {
     Values turn = place.outer;
     ValueId feature = place.k;
     if (line_ != kernel::kNone && side == 0) return element_of_line(e, place, inside, type);
-    if (sizes_.is_joined) {
-      const Values both = delinearize(e.b, place.k, {sizes_.turns.back(), sizes_.features});
-      turn.push_back(both[0]);
-      feature = both[1];
-    }
-    if (sizes_.is_shallow) {
-      Dims dims = sizes_.turns;
+    if (sizes_.joined > 0) {
+      Dims dims = sizes_.turns_in_k(sizes_.joined);
       dims.push_back(sizes_.features);
-      turn = delinearize(e.b, place.k, dims);
-      feature = turn.back();
-      turn.pop_back();
+      const Values at = delinearize(e.b, place.k, dims);
+      turn.insert(turn.end(), at.begin(), at.end() - 1);
+      feature = at.back();
     }
     WindowElement of;
     const Values at = place_of(e.b, place.batch, side == 0 ? place.free : e.b.index(0));
@@ -203,6 +209,16 @@ class ConvolutionProduct final : public TiledProduct {
     return c.output.feature != op.result_type().rank() - 1;
   }
 
+  int64_t line() const override { return sizes_.line(); }
+  Dims depths() const override {
+    Dims dims = sizes_.turns_in_k(sizes_.joined);
+    dims.push_back(sizes_.features);
+    if (line_ == kernel::kNone) return dims;
+    dims.pop_back();
+    dims.back() *= sizes_.features;
+    return dims;
+  }
+
   size_t own_batch() const override { return sizes_.own_batch; }
   bool may_pack() const override { return true; }
 
@@ -221,19 +237,19 @@ class ConvolutionProduct final : public TiledProduct {
   kernel::MemoryId matrix(ElementEmitter& e, int64_t tile_k, int64_t tile_n) const override {
     const program::Convolution& c = sizes_.c;
     const Type& type = op.operand_type(1);
-    const bool joined = sizes_.is_joined && sizes_.features == 1;
+    const bool joined = sizes_.joined == 1 && sizes_.features == 1;
     const int64_t deep = joined ? c.kernel.spatial.back() : c.kernel.feature;
-    const bool fits = (joined || (!sizes_.is_joined && !sizes_.is_shallow)) &&
-                      sizes_.own_batch == 0 && (!joined || c.reversed.empty()) && k % tile_k == 0 &&
-                      n % tile_n == 0 && c.kernel.batch == type.rank() - 1 &&
-                      deep == type.rank() - 2 && type.element_type() == accumulator(op);
+    const bool fits = (joined || sizes_.joined == 0) && sizes_.own_batch == 0 &&
+                      (!joined || c.reversed.empty()) && k % tile_k == 0 && n % tile_n == 0 &&
+                      c.kernel.batch == type.rank() - 1 && deep == type.rank() - 2 &&
+                      type.element_type() == accumulator(op);
     return fits ? e.memory_of(e.resolve(op.operand(1))) : kernel::kNone;
   }
   Values place_in_matrix(Builder& b, const FactorPlace& tile) const override {
     WindowElement of;
     of.in_window = tile.outer;
     of.feature = tile.k;
-    if (sizes_.is_joined) {
+    if (sizes_.joined > 0) {
       of.in_window.push_back(tile.k);
       of.feature = b.index(0);
     }
@@ -268,9 +284,7 @@ class ConvolutionProduct final : public TiledProduct {
   int64_t place_in_filter(const Dims& strides, const Dims& dims, int64_t turn,
                           int64_t depth) const {
     const program::Convolution& c = sizes_.c;
-    const int64_t joined = sizes_.is_joined ? sizes_.turns.back() : 1;
-    int64_t window =
-        sizes_.is_shallow ? depth / sizes_.features : turn * joined + depth / sizes_.features;
+    int64_t window = turn * sizes_.joined_turns(sizes_.joined) + depth / sizes_.features;
     int64_t place = depth % sizes_.features * strides[static_cast<size_t>(c.kernel.feature)];
     for (size_t s = c.kernel.spatial.size(); s-- > 0;) {
       const auto axis = static_cast<size_t>(c.kernel.spatial[s]);
@@ -325,23 +339,35 @@ class ConvolutionProduct final : public TiledProduct {
     const Dims& dims = op.operand_type(0).dims();
     const Values at = place_of(b, place.batch, place.free);
     const size_t last = c.strides.size() - 1;
+    Values turn = place.outer;
+    const Values in_k = delinearize(b, place.k, depths());
+    turn.insert(turn.end(), in_k.begin(), in_k.end());
     Values index(dims.size() - 1);
     index[static_cast<size_t>(c.input.batch)] = at[0];
+    ValueId within = b.pred(true), part = b.pred(true);
     for (size_t s = 0; s <= last; ++s) {
       const int64_t wide = s == last ? sizes_.features : 1;
-      const ValueId in_window =
-          s == last ? place.k : b.mul(place.outer[s], b.index(c.kernel_dilation[s]));
+      const ValueId in_window = s == last ? turn[s] : b.mul(turn[s], b.index(c.kernel_dilation[s]));
       const ValueId from =
           b.sub(b.mul(at[s + 1], b.index(c.strides[s] * wide)), b.index(c.padding_low[s] * wide));
       const auto axis = static_cast<size_t>(c.input.spatial[s]);
+      const int64_t size = dims[axis] * wide;
       index[axis] = b.add(from, in_window);
-      inside = b.logical_and(inside, in_bounds(b, index[axis], dims[axis] * wide));
+      if (s == last) {
+        within = in_bounds(b, from, std::max<int64_t>(size - depths().back() + 1, 0));
+        part = in_bounds(b, index[axis], size);
+      } else {
+        inside = b.logical_and(inside, in_bounds(b, index[axis], size));
+      }
     }
     const auto load = [&] {
       return e.convert({b.load(line_, index)}, op.operand_type(0).element_type(), type);
     };
-    if (is_true(b, inside)) return load();
-    return e.if_else(inside, type, load, [&] { return e.constant(type, 0); });
+    const auto zero = [&] { return e.constant(type, 0); };
+    const auto at_edge = [&] { return e.if_else(b.logical_and(inside, part), type, load, zero); };
+    if (is_true(b, within)) return is_true(b, inside) ? load() : at_edge();
+    // A whole run has a condition of its own, which is the same for all its elements.
+    return e.if_else(b.logical_and(inside, within), type, load, at_edge);
   }
 
   ValueId group_of(Builder& b, const Values& in_batch) const {

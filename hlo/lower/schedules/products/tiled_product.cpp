@@ -27,6 +27,12 @@ struct Tiles {
 // Whether a register holds several results.
 bool is_wide(const LowerLimits& limits) { return limits.vector_bytes >= limits.cost.wide_register; }
 
+// Whether both the input and the results have neighbouring m closest: sums are then [n, m], so that
+// nothing is transposed. Factor 1, [k, n], is the left factor of `contract`.
+bool has_turned_sums(const TiledProduct& product, const LowerLimits& limits) {
+  return has_native_tiles(limits) && !product.is_along_k(0) && product.is_result_along_m();
+}
+
 // Dimensions of factor 1 in the order in which tiles are read, each as panels of the columns of a
 // register tile.
 Dims panel_dims(const TiledProduct& product, const Tiles& tiles) {
@@ -45,6 +51,15 @@ enum class FactorForm : uint8_t {
   kPacked,    // from temporary 0, in panels
   kConstant,  // from constant 0, in panels
 };
+
+// Rows of a tile as columns in registers: two registers abreast, or one if there are few.
+int64_t padded_rows(int64_t rows, int64_t vector) {
+  return rows <= vector ? vector : tiles_of(rows, 2 * vector) * 2 * vector;
+}
+int64_t padded_rows(const Tiles& tiles, const Instruction& dot, const LowerLimits& limits) {
+  return padded_rows(tiles.m(),
+                     limits.vector_bytes / static_cast<int64_t>(storage_bytes(accumulator(dot))));
+}
 
 // Tiles of results that read the same tile of factor 1.
 int64_t uses_of_factor(const TiledProduct& product, const Tiles& tiles) {
@@ -105,6 +120,7 @@ class ProductKernel {
     product_.begin(maker_);
     is_native_ = has_native_tiles(limits_);
     transposes_ = is_native_ && !product_.is_along_k(0);
+    turned_ = has_turned_sums(product_, limits_);
     if (form_ == FactorForm::kConstant) {
       matrix_ = maker_.constant(0);
     } else if (is_packed()) {
@@ -135,7 +151,7 @@ class ProductKernel {
     const ElementType type = accumulator(op_);
     const MemoryId x =
         b_.scratch("a", tile_type(op_, 0, limits_),
-                   transposes_ ? Dims{tiles_.k, tiles_.m()} : Dims{tiles_.m(), tiles_.k});
+                   transposes_ ? Dims{tiles_.k, rows()} : Dims{tiles_.m(), tiles_.k});
     const MemoryId y = matrix_ != kernel::kNone
                            ? kernel::kNone
                            : b_.scratch("b", tile_type(op_, 1, limits_),
@@ -143,11 +159,17 @@ class ProductKernel {
                                                      : Dims{tiles_.k, tiles_.n()});
     const MemoryId sums =
         is_native_
-            ? b_.scratch("sums", type, {tiles_.m(), tiles_.n()})
+            ? b_.scratch("sums", type,
+                         turned_ ? Dims{tiles_.n(), rows()} : Dims{tiles_.m(), tiles_.n()})
             : b_.private_memory("acc", type,
                                 {tiles_.lanes_m, tiles_.lanes_n, tiles_.each_m, tiles_.each_n}, 2);
-    for_each_sum(
-        [&](const Values& at, ValueId, ValueId) { b_.store(e_.constant(type, 0).re, sums, at); });
+    const auto clear = [&](const Values& at) { b_.store(e_.constant(type, 0).re, sums, at); };
+    if (turned_) {
+      b_.lanes({tiles_.n(), rows()}, clear);
+      clear_beyond_rows(x);
+    } else {
+      for_each_sum([&](const Values& at, ValueId, ValueId) { clear(at); });
+    }
     for_each_turn([&](const Values& outer, ValueId k) {
       const ValueId present = product_.has_products(b_, batch_, outer);
       const auto add = [&] { add_products(row, column, outer, k, x, y, sums); };
@@ -262,16 +284,38 @@ class ProductKernel {
     const MemoryId from = is_copied ? y : matrix_;
     if (has_panels()) {
       for_each_serially(b_, {tiles_.lanes_n}, [&](const Values& panel) {
-        b_.contract(tiles_.m(), tiles_.each_n, tiles_.k, sums,
-                    {b_.index(0), b_.mul(panel[0], b_.index(tiles_.each_n))}, x, zero, from,
-                    is_copied ? Values{panel[0], b_.index(0), b_.index(0)}
-                              : place_in_panels(outer, k, panel[0]),
-                    transposes_);
+        const Values place = is_copied ? Values{panel[0], b_.index(0), b_.index(0)}
+                                       : place_in_panels(outer, k, panel[0]);
+        multiply(sums, b_.mul(panel[0], b_.index(tiles_.each_n)), tiles_.each_n, x, from, place);
       });
       return;
     }
-    b_.contract(tiles_.m(), tiles_.n(), tiles_.k, sums, zero, x, zero, from,
-                is_copied ? zero : product_.place_in_matrix(b_, second), transposes_);
+    multiply(sums, b_.index(0), tiles_.n(), x, from,
+             is_copied ? zero : product_.place_in_matrix(b_, second));
+  }
+
+  // Adds the product of a tile of factor 0 and `columns` columns of factor 1, which lie at `place`.
+  void multiply(MemoryId sums, ValueId column, int64_t columns, MemoryId x, MemoryId from,
+                const Values& place) {
+    const ValueId zero = b_.index(0);
+    if (turned_) {
+      b_.contract(columns, rows(), tiles_.k, sums, {column, zero}, from, place, x, {zero, zero},
+                  true);
+    } else {
+      b_.contract(tiles_.m(), columns, tiles_.k, sums, {zero, column}, x, {zero, zero}, from, place,
+                  transposes_);
+    }
+  }
+
+  // Rows of a tile in scratch.
+  int64_t rows() const { return turned_ ? padded_rows(tiles_, op_, limits_) : tiles_.m(); }
+  void clear_beyond_rows(MemoryId x) {
+    const int64_t beyond = rows() - tiles_.m();
+    if (beyond == 0) return;
+    b_.lanes({tiles_.k, beyond}, [&](const Values& at) {
+      b_.store(e_.constant(tile_type(op_, 0, limits_), 0).re, x,
+               {at[0], b_.add(at[1], b_.index(tiles_.m()))});
+    });
   }
 
   Values own_batch() const {
@@ -290,12 +334,16 @@ class ProductKernel {
   void for_each_sum(const std::function<void(const Values&, ValueId row, ValueId column)>& body) {
     if (is_native_) {
       const bool along_m = product_.is_result_along_m();
-      b_.lanes(along_m ? Dims{tiles_.n(), tiles_.m()} : Dims{tiles_.m(), tiles_.n()},
-               [&](const Values& lane) {
-                 const ValueId row = lane[along_m ? 1 : 0];
-                 const ValueId column = lane[along_m ? 0 : 1];
-                 body({row, column}, row, column);
-               });
+      const Dims rows = rows_of_tile();
+      const auto count = static_cast<std::ptrdiff_t>(rows.size());
+      Dims extents = rows;
+      extents.insert(along_m ? extents.begin() : extents.end(), tiles_.n());
+      b_.lanes(extents, [&](const Values& lane) {
+        const auto at = lane.begin() + (along_m ? 1 : 0);
+        const ValueId row = linear_index(b_, {at, at + count}, rows);
+        const ValueId column = along_m ? lane.front() : lane.back();
+        body(turned_ ? Values{column, row} : Values{row, column}, row, column);
+      });
       return;
     }
     b_.lanes({tiles_.lanes_m, tiles_.lanes_n}, [&](const Values& lane) {
@@ -325,9 +373,17 @@ class ProductKernel {
     if ((side == 1 || rows_first) && product_.copy(e_, side, tile, box, first, type)) return;
     // Neighbouring lanes load neighbouring elements.
     const bool along_k = product_.is_along_k(side);
-    b_.lanes(along_k ? Dims{free, tiles_.k} : Dims{tiles_.k, free}, [&](const Values& lane) {
-      const ValueId own_free = lane[along_k ? 0 : 1];
-      const ValueId own_k = lane[along_k ? 1 : 0];
+    const Dims lines = side == 0 ? rows_of_tile() : Dims{free};
+    const Dims depths = side == 0 ? depths_of_tile() : Dims{tiles_.k};
+    Dims extents = along_k ? lines : depths;
+    const auto rest = static_cast<std::ptrdiff_t>(extents.size());
+    const Dims& behind = along_k ? depths : lines;
+    extents.insert(extents.end(), behind.begin(), behind.end());
+    b_.lanes(extents, [&](const Values& lane) {
+      const Values in_front(lane.begin(), lane.begin() + rest),
+          last(lane.begin() + rest, lane.end());
+      const ValueId own_free = linear_index(b_, along_k ? in_front : last, lines);
+      const ValueId own_k = linear_index(b_, along_k ? last : in_front, depths);
       TiledProduct::FactorPlace place = first;
       place.free = b_.add(first.free, own_free);
       place.k = b_.add(first.k, own_k);
@@ -336,6 +392,15 @@ class ProductKernel {
       const Element x = product_.element(e_, side, place, inside, type);
       b_.store(x.re, tile, rows_first ? Values{own_free, own_k} : Values{own_k, own_free});
     });
+  }
+
+  // Loops over the rows of a tile: over whole lines, and along each.
+  Dims rows_of_tile() const {
+    const int64_t line = product_.line();
+    return is_native_ && tiles_.m() % line == 0 ? Dims{tiles_.m() / line, line} : Dims{tiles_.m()};
+  }
+  Dims depths_of_tile() const {
+    return is_native_ && tiles_.k == product_.k ? product_.depths() : Dims{tiles_.k};
   }
 
   // Copies a tile of factor 1 into scratch [panel, k, column of the panel].
@@ -364,6 +429,7 @@ class ProductKernel {
   const FactorForm form_;
   bool is_native_ = false;
   bool transposes_ = false;
+  bool turned_ = false;
   MemoryId matrix_ = kernel::kNone;  ///< With tiles of factor 1 that nothing copies.
   Values batch_;
   ValueId part_ = kernel::kNone;
@@ -400,11 +466,13 @@ int64_t preferred_parts(const TiledProduct& product, const Tiles& tiles, int64_t
 
 // Tiles of registers for the sizes, with few rows and columns beyond the end: rows of a register
 // tile divide those of a tile.
-Tiles native_tiles(int64_t m, int64_t n, int64_t vector, int64_t vector_bytes) {
+Tiles native_tiles(const TiledProduct& product, int64_t vector, int64_t vector_bytes) {
   constexpr int64_t kMostVectors = 8;  // in a row of a tile
   constexpr int64_t kMostRows = 64;
   constexpr int64_t kNarrowest = 4;
   constexpr double kRowsOfOverhead = 10;  // that a tile takes longer
+  constexpr double kPartsOfLines = 1.5;   // times as long as tiles of whole lines
+  const int64_t m = product.m, n = product.n;
   Tiles tiles = {};
   const int64_t vectors = tiles_of(n, vector);
   const int64_t in_row = tiles_of(vectors, tiles_of(vectors, kMostVectors));
@@ -420,12 +488,44 @@ Tiles native_tiles(int64_t m, int64_t n, int64_t vector, int64_t vector_bytes) {
     int64_t each = std::min(rows, most);
     while (rows % each != 0) --each;
     const auto count = static_cast<double>(tiles_of(m, rows));
-    const double time = count * static_cast<double>(rows) * (1 + 2.0 / static_cast<double>(each)) +
-                        count * kRowsOfOverhead;
+    double time = count * static_cast<double>(rows) * (1 + 2.0 / static_cast<double>(each)) +
+                  count * kRowsOfOverhead;
+    if (rows % product.line() != 0 && !product.is_along_k(0)) time *= kPartsOfLines;
     if (rows > 1 && time >= least) continue;
     least = time;
     tiles.each_m = each;
     tiles.lanes_m = rows / each;
+  }
+  return tiles;
+}
+
+// The same for turned sums, where columns are rows of a register tile.
+Tiles turned_tiles(const TiledProduct& product, int64_t vector, int64_t vector_bytes) {
+  constexpr int64_t kMostRows = 128, kMostColumns = 64;
+  constexpr double kRowsOfOverhead = 8;
+  constexpr double kPartsOfLines = 1.5;
+  constexpr int64_t kWidest = 64;
+  Tiles tiles = {};
+  double least = 0;
+  const int64_t most = vector_bytes >= kWidest ? 12 : 4;
+  for (int64_t each = 1; each <= std::min(most, product.n); ++each) {
+    const double time = static_cast<double>(tiles_of(product.n, each) * each) *
+                        (1 + 2.0 / static_cast<double>(each));
+    if (each > 1 && time > least) continue;
+    least = time;
+    tiles.each_n = each;
+  }
+  const int64_t panels = tiles_of(product.n, tiles.each_n);
+  tiles.lanes_n = tiles_of(panels, tiles_of(panels, kMostColumns / tiles.each_n));
+  for (int64_t rows = 1; rows <= std::min(product.m, kMostRows); ++rows) {
+    const auto count = static_cast<double>(tiles_of(product.m, rows));
+    double time = count * (static_cast<double>(padded_rows(rows, vector)) + kRowsOfOverhead);
+    if (rows % product.line() != 0) time *= kPartsOfLines;
+    if (rows > 1 && time >= least) continue;
+    least = time;
+    tiles.each_m = std::min<int64_t>(vector, rows);
+    while (rows % tiles.each_m != 0) --tiles.each_m;
+    tiles.lanes_m = rows / tiles.each_m;
   }
   return tiles;
 }
@@ -450,7 +550,10 @@ Tiles choose_tiles(TuningParameters& tuning, const TiledProduct& product, Elemen
     return tuning.choose(kProductParameters[parameter], preferred);
   };
   const bool native = has_native_tiles(limits);
-  const Tiles best = native ? native_tiles(m, n, vector, limits.vector_bytes) : Tiles{};
+  const Tiles best = has_turned_sums(product, limits)
+                         ? turned_tiles(product, vector, limits.vector_bytes)
+                     : native ? native_tiles(product, vector, limits.vector_bytes)
+                              : Tiles{};
   tiles.lanes_m = choose(kLanesM, native ? best.lanes_m
                                   : wide ? most(tiles_of(m, rows), 8)
                                          : most(m, 16));
@@ -469,7 +572,8 @@ Tiles choose_tiles(TuningParameters& tuning, const TiledProduct& product, Elemen
     side = (side + 1) / 2;
   }
   constexpr int64_t kDeep = 128;
-  tiles.k = choose(kTileK, native ? tiles_of(k, tiles_of(k, kDeep)) : most(k, wide ? kDeep : 16));
+  const int64_t whole = k <= kDeepestTile ? k : tiles_of(k, tiles_of(k, kDeep));
+  tiles.k = choose(kTileK, native ? whole : most(k, wide ? kDeep : 16));
   const int64_t turns = element_count(product.outer) * tiles_of(k, tiles.k);
   tiles.parts =
       std::min(choose(kSplitK, preferred_parts(product, tiles, turns, limits.cost)), turns);
@@ -550,9 +654,11 @@ Taken emit_tiled_product(LoweredOp& lowered, const FusedOp& fused, const TiledPr
                          TuningParameters& tuning, const LowerLimits& limits) {
   const Instruction& op = product.op;
   const Tiles tiles = choose_tiles(tuning, product, accumulator(op), limits);
-  int64_t bytes = Shape(tile_type(op, 0, limits), {tiles.m(), tiles.k}).byte_size() +
+  const int64_t rows =
+      has_turned_sums(product, limits) ? padded_rows(tiles, op, limits) : tiles.m();
+  int64_t bytes = Shape(tile_type(op, 0, limits), {rows, tiles.k}).byte_size() +
                   Shape(tile_type(op, 1, limits), {tiles.k, tiles.n()}).byte_size();
-  const int64_t sums = Shape(accumulator(op), {tiles.m(), tiles.n()}).byte_size();
+  const int64_t sums = Shape(accumulator(op), {rows, tiles.n()}).byte_size();
   const bool native = has_native_tiles(limits);
   if (!limits.private_memory || native) bytes += sums;
   const int64_t of_lane = sums / (tiles.lanes_m * tiles.lanes_n);

@@ -49,6 +49,10 @@ class TiledProduct {
   }
   /// Whether elements with neighbouring k lie closer in memory than those with neighbouring m or n.
   virtual bool is_along_k(size_t side) const = 0;
+  /// Adjacent rows that lie in one line of memory; a divisor of m. And the dimensions of k in the
+  /// order of memory: tiles are brought by loops over both, which need no quotients.
+  virtual int64_t line() const { return m; }
+  virtual Dims depths() const { return {k}; }
   /// Whether results with neighbouring m lie closer in memory than those with neighbouring n.
   virtual bool is_result_along_m() const { return false; }
   /// Declares what element() reads beside the inputs. Before the grid.
@@ -85,6 +89,9 @@ class TiledProduct {
 /// Whether `contract` keeps sums in wide registers, also those that lie in scratch: they do then,
 /// where loops along vectors begin and finish them, and tiles have the sizes that waste least.
 bool has_native_tiles(const LowerLimits& limits);
+
+/// A product of this depth at most is one tile deep, where has_native_tiles().
+inline constexpr int64_t kDeepestTile = 160;
 
 /// The parameters of all products.
 inline constexpr TuningParameterInfo kProductParameters[] = {
