@@ -29,6 +29,9 @@
 
 namespace tenon::cpu {
 
+struct MicroTile;
+struct TileElements;
+
 /// A kernel's function and the data that a call of it needs.
 struct CpuKernelFunction {
   llvm::Function* function = nullptr;
@@ -225,6 +228,7 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
 
   // --- emit_contract.cpp
   void contract(const kernel::Node& n) override;
+  llvm::Function* micro_kernel(const MicroTile& tile, const TileElements& elements, int64_t count);
 
   // --- emit_memory.cpp
   struct Address {

@@ -92,6 +92,26 @@ Kernel with_native_tiles(const Kernel& kernel, int64_t vector_bytes) {
   return kernel::simplify(kernel::expand_tiles(kernel, false, is_native));
 }
 
+// void (a, b, c, ahead): c += a · b over `count` products. What the kernel keeps in registers around
+// it would leave it too few.
+llvm::Function* CpuKernelEmitter::micro_kernel(const MicroTile& tile, const TileElements& elements,
+                                               int64_t count) {
+  const std::vector<llvm::Type*> pointers(4, b_.getPtrTy());
+  llvm::Function* const micro = llvm::Function::Create(
+      llvm::FunctionType::get(b_.getVoidTy(), pointers, false), llvm::Function::InternalLinkage,
+      function_->getName() + ".contract", function_->getParent());
+  micro->setDoesNotThrow();
+  micro->addFnAttr(llvm::Attribute::NoInline);
+  for (unsigned i = 0; i < 3; ++i) micro->addParamAttr(i, llvm::Attribute::NoAlias);
+  const llvm::IRBuilder<>::InsertPointGuard guard(b_);
+  b_.SetInsertPoint(llvm::BasicBlock::Create(b_.getContext(), "entry", micro));
+  emit_micro_kernel(b_, tile, elements, micro->getArg(0), micro->getArg(1), micro->getArg(2),
+                    number(count), b_.getTrue(), {}, false,
+                    tile.ahead > 0 ? micro->getArg(3) : nullptr);
+  b_.CreateRetVoid();
+  return micro;
+}
+
 void CpuKernelEmitter::contract(const Node& n) {
   const Product product = *product_of(kernel_, n, vector_bytes_);
   MicroTile tile = product.tile;
@@ -120,6 +140,8 @@ void CpuKernelEmitter::contract(const Node& n) {
                          product.columns == tile.vectors * tile.width;
   const int64_t ahead_of_row =
       in_panels ? divided(tile.b_sum * elements.b.bytes(), product.rows) : 0;
+  tile.ahead = tile.rows * ahead_of_row;
+  llvm::Function* const micro = micro_kernel(tile, elements, n.extents[2]);
   Value* const next = elements.b.at(b, number(n.extents[2] * tile.b_sum));
   each(product.row_groups, 1, [&](Value* i) {
     each(product.column_groups, 1, [&](Value* j) {
@@ -130,14 +152,12 @@ void CpuKernelEmitter::contract(const Node& n) {
           Value* const row = b_.CreateAdd(at(i, product.rows), r);
           Value* const column = b_.CreateAdd(at(j, product.columns), s);
           Value* const in_group = b_.CreateAdd(at(r, tile.c_row), s);
-          tile.ahead = tile.rows * ahead_of_row;
           Value* const ahead =
               in_panels ? b_.CreateGEP(b_.getInt8Ty(), next, at(r, ahead_of_row * n.extents[2]))
-                        : nullptr;
-          emit_micro_kernel(b_, tile, elements, elements.a.at(a, at(row, product.a_row)),
-                            elements.b.at(b, column),
-                            elements.c.at(c, b_.CreateAdd(of_group, in_group)),
-                            number(n.extents[2]), b_.getTrue(), {}, false, ahead);
+                        : b;
+          b_.CreateCall(micro, {elements.a.at(a, at(row, product.a_row)),
+                                elements.b.at(b, column),
+                                elements.c.at(c, b_.CreateAdd(of_group, in_group)), ahead});
         });
       });
     });

@@ -50,8 +50,12 @@ struct ConvolutionSizes {
 
   // `last`: the last dimension of the input.
   void follow_memory(int64_t last) {
-    const bool along_features = c.input.feature == last;
     const size_t spatial = c.strides.size();
+    // One feature: places are adjacent too, in longer runs than a short row of the window is.
+    along_places = groups == 1 && features == 1 && spatial > 0 && window.back() <= kShortRun &&
+                   c.input.feature == last && c.input.spatial.back() == last - 1;
+    if (along_places) --last;
+    const bool along_features = c.input.feature == last;
     std::optional<size_t> kept;  // The place that tiles run along.
     if (along_features) {
       if (spatial > 0 && places.back() >= kLongLine) kept = spatial;
@@ -86,6 +90,8 @@ struct ConvolutionSizes {
   static constexpr int64_t kVeryLongLine = 64;
   static constexpr int64_t kFewFeatures = 64;
 
+  static constexpr int64_t kShortRun = 4;
+
   // Below this many features a tile goes across places of the window too.
   static constexpr int64_t kShallow = 8;
 
@@ -97,11 +103,12 @@ struct ConvolutionSizes {
   Dims places;           // batch, spatial: of a phase
   Dims window;
   Dims phases;
-  Dims turns;               // places of the window at which a phase has input
-  size_t own_batch = 0;     // dimensions of `batch` that are no places
-  std::vector<bool> apart;  // places that are batches
-  size_t joined = 0;        // last dimensions of the window whose places k counts too
-  bool is_run = false;      // whether the elements of the last one are adjacent in the input
+  Dims turns;                 // places of the window at which a phase has input
+  size_t own_batch = 0;       // dimensions of `batch` that are no places
+  std::vector<bool> apart;    // places that are batches
+  size_t joined = 0;          // last dimensions of the window whose places k counts too
+  bool is_run = false;        // whether the elements of the last one are adjacent in the input
+  bool along_places = false;  // although features come last
 
   Dims turns_in_k(size_t dimensions) const {
     return {turns.end() - static_cast<std::ptrdiff_t>(dimensions), turns.end()};
@@ -260,6 +267,7 @@ class ConvolutionProduct final : public TiledProduct {
   bool is_along_k(size_t side) const override {
     const program::Convolution& c = sizes_.c;
     if (side == 1) return c.kernel.feature > c.kernel.batch;
+    if (sizes_.along_places) return false;
     if (std::ranges::find(sizes_.apart, true) != sizes_.apart.end()) {
       return c.input.feature == op.operand_type(0).rank() - 1;
     }
