@@ -92,8 +92,8 @@ Kernel with_native_tiles(const Kernel& kernel, int64_t vector_bytes) {
   return kernel::simplify(kernel::expand_tiles(kernel, false, is_native));
 }
 
-// void (a, b, c, ahead): c += a · b over `count` products. What the kernel keeps in registers around
-// it would leave it too few.
+// void (a, b, c, ahead): c += a · b over `count` products. What the kernel keeps in registers
+// around it would leave it too few.
 llvm::Function* CpuKernelEmitter::micro_kernel(const MicroTile& tile, const TileElements& elements,
                                                int64_t count) {
   const std::vector<llvm::Type*> pointers(4, b_.getPtrTy());
@@ -155,8 +155,7 @@ void CpuKernelEmitter::contract(const Node& n) {
           Value* const ahead =
               in_panels ? b_.CreateGEP(b_.getInt8Ty(), next, at(r, ahead_of_row * n.extents[2]))
                         : b;
-          b_.CreateCall(micro, {elements.a.at(a, at(row, product.a_row)),
-                                elements.b.at(b, column),
+          b_.CreateCall(micro, {elements.a.at(a, at(row, product.a_row)), elements.b.at(b, column),
                                 elements.c.at(c, b_.CreateAdd(of_group, in_group)), ahead});
         });
       });

@@ -1,10 +1,10 @@
 #include "hlo/lower/schedules/products/tiled_product.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "hlo/lower/elements/contraction.h"
 #include "hlo/lower/elements/index_math.h"
+#include "hlo/lower/schedules/products/product_tiles.h"
 
 namespace tenon::hlo::lower {
 namespace {
@@ -12,30 +12,9 @@ namespace {
 using kernel::Builder;
 using kernel::MemoryId;
 
-enum ParameterIndex : uint8_t { kLanesM, kLanesN, kEachM, kEachN, kTileK, kSplitK };
-
-struct Tiles {
-  int64_t lanes_m, lanes_n;  // Lanes of a workgroup.
-  int64_t each_m, each_n;    // Results per lane.
-  int64_t k;
-  int64_t parts = 1;  // Workgroups that share the depth.
-
-  int64_t m() const { return lanes_m * each_m; }
-  int64_t n() const { return lanes_n * each_n; }
-};
-
-// Whether a register holds several results.
-bool is_wide(const LowerLimits& limits) { return limits.vector_bytes >= limits.cost.wide_register; }
-
-// Whether both the input and the results have neighbouring m closest: sums are then [n, m], so that
-// nothing is transposed. Factor 1, [k, n], is the left factor of `contract`.
-bool has_turned_sums(const TiledProduct& product, const LowerLimits& limits) {
-  return has_native_tiles(limits) && !product.is_along_k(0) && product.is_result_along_m();
-}
-
 // Dimensions of factor 1 in the order in which tiles are read, each as panels of the columns of a
 // register tile.
-Dims panel_dims(const TiledProduct& product, const Tiles& tiles) {
+Dims panel_dims(const TiledProduct& product, const ProductTiles& tiles) {
   Dims dims(product.batch.begin(),
             product.batch.begin() + static_cast<std::ptrdiff_t>(product.own_batch()));
   dims.push_back(tiles_of(product.n, tiles.n()));
@@ -52,17 +31,8 @@ enum class FactorForm : uint8_t {
   kConstant,  // from constant 0, in panels
 };
 
-// Rows of a tile as columns in registers: two registers abreast, or one if there are few.
-int64_t padded_rows(int64_t rows, int64_t vector) {
-  return rows <= vector ? vector : tiles_of(rows, 2 * vector) * 2 * vector;
-}
-int64_t padded_rows(const Tiles& tiles, const Instruction& dot, const LowerLimits& limits) {
-  return padded_rows(tiles.m(),
-                     limits.vector_bytes / static_cast<int64_t>(storage_bytes(accumulator(dot))));
-}
-
 // Tiles of results that read the same tile of factor 1.
-int64_t uses_of_factor(const TiledProduct& product, const Tiles& tiles) {
+int64_t uses_of_factor(const TiledProduct& product, const ProductTiles& tiles) {
   const Dims rest(product.batch.begin() + static_cast<std::ptrdiff_t>(product.own_batch()),
                   product.batch.end());
   return element_count(rest) * tiles_of(product.m, tiles.m());
@@ -82,7 +52,7 @@ ElementType tile_type(const Instruction& dot, size_t side, const LowerLimits& li
 class ProductKernel {
  public:
   ProductKernel(KernelMaker& maker, const FusedOp& fused, const TiledProduct& product,
-                const Tiles& tiles, const LowerLimits& limits, FactorForm form)
+                const ProductTiles& tiles, const LowerLimits& limits, FactorForm form)
       : maker_(maker),
         b_(maker.b()),
         e_(maker.e()),
@@ -308,7 +278,7 @@ class ProductKernel {
   }
 
   // Rows of a tile in scratch.
-  int64_t rows() const { return turned_ ? padded_rows(tiles_, op_, limits_) : tiles_.m(); }
+  int64_t rows() const { return rows_in_scratch(product_, tiles_, limits_); }
   void clear_beyond_rows(MemoryId x) {
     const int64_t beyond = rows() - tiles_.m();
     if (beyond == 0) return;
@@ -424,7 +394,7 @@ class ProductKernel {
   const FusedOp& fused_;
   const TiledProduct& product_;
   const Instruction& op_;
-  const Tiles& tiles_;
+  const ProductTiles& tiles_;
   const LowerLimits& limits_;
   const FactorForm form_;
   bool is_native_ = false;
@@ -453,140 +423,12 @@ bool fits_tiles(const FusedOp& fused, const Instruction& dot, const LowerLimits&
       fused.results, [&](Value value) { return value.type().dims() == dot.result_type().dims(); });
 }
 
-// As many as it takes to fill the device with tiles, if that saves more than a launch takes.
-int64_t preferred_parts(const TiledProduct& product, const Tiles& tiles, int64_t turns,
-                        const CostModel& cost) {
-  if (cost.busy_lanes < cost.many_lanes || turns < cost.split_turns) return 1;
-  const int64_t units = cost.busy_lanes / cost.lanes;
-  const int64_t groups = element_count(product.batch) * tiles_of(product.m, tiles.m()) *
-                         tiles_of(product.n, tiles.n());
-  const int64_t each = cost.split_turns / 4;
-  return std::clamp<int64_t>(units / std::max<int64_t>(groups, 1), 1, turns / each);
-}
-
-// Tiles of registers for the sizes, with few rows and columns beyond the end: rows of a register
-// tile divide those of a tile.
-Tiles native_tiles(const TiledProduct& product, int64_t vector, int64_t vector_bytes) {
-  constexpr int64_t kMostVectors = 8;  // in a row of a tile
-  constexpr int64_t kMostRows = 64;
-  constexpr int64_t kNarrowest = 4;
-  constexpr double kRowsOfOverhead = 10;  // that a tile takes longer
-  constexpr double kPartsOfLines = 1.5;   // times as long as tiles of whole lines
-  const int64_t m = product.m, n = product.n;
-  Tiles tiles = {};
-  const int64_t vectors = tiles_of(n, vector);
-  const int64_t in_row = tiles_of(vectors, tiles_of(vectors, kMostVectors));
-  const auto narrow =
-      std::max<int64_t>(kNarrowest, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n))));
-  tiles.each_n = in_row % 2 == 0 ? 2 * vector : std::min(vector, narrow);
-  tiles.lanes_n = in_row % 2 == 0 ? in_row / 2 : in_row;
-  // Rows of sums that registers hold: of 32 wide ones, or 16 narrower ones, four are for factors.
-  constexpr int64_t kWidest = 64;
-  const int64_t most = (vector_bytes >= kWidest ? 28 : 12) / (in_row % 2 == 0 ? 2 : 1);
-  double least = 0;
-  for (int64_t rows = 1; rows <= std::min(m, kMostRows); ++rows) {
-    int64_t each = std::min(rows, most);
-    while (rows % each != 0) --each;
-    const auto count = static_cast<double>(tiles_of(m, rows));
-    double time = count * static_cast<double>(rows) * (1 + 2.0 / static_cast<double>(each)) +
-                  count * kRowsOfOverhead;
-    if (rows % product.line() != 0 && !product.is_along_k(0)) time *= kPartsOfLines;
-    if (rows > 1 && time >= least) continue;
-    least = time;
-    tiles.each_m = each;
-    tiles.lanes_m = rows / each;
-  }
-  return tiles;
-}
-
-// The same for turned sums, where columns are rows of a register tile.
-Tiles turned_tiles(const TiledProduct& product, int64_t vector, int64_t vector_bytes) {
-  constexpr int64_t kMostRows = 128, kMostColumns = 64;
-  constexpr double kRowsOfOverhead = 8;
-  constexpr double kPartsOfLines = 1.5;
-  constexpr int64_t kWidest = 64;
-  Tiles tiles = {};
-  double least = 0;
-  const int64_t most = vector_bytes >= kWidest ? 12 : 4;
-  for (int64_t each = 1; each <= std::min(most, product.n); ++each) {
-    const double time = static_cast<double>(tiles_of(product.n, each) * each) *
-                        (1 + 2.0 / static_cast<double>(each));
-    if (each > 1 && time > least) continue;
-    least = time;
-    tiles.each_n = each;
-  }
-  const int64_t panels = tiles_of(product.n, tiles.each_n);
-  tiles.lanes_n = tiles_of(panels, tiles_of(panels, kMostColumns / tiles.each_n));
-  for (int64_t rows = 1; rows <= std::min(product.m, kMostRows); ++rows) {
-    const auto count = static_cast<double>(tiles_of(product.m, rows));
-    double time = count * (static_cast<double>(padded_rows(rows, vector)) + kRowsOfOverhead);
-    if (rows % product.line() != 0) time *= kPartsOfLines;
-    if (rows > 1 && time >= least) continue;
-    least = time;
-    tiles.each_m = std::min<int64_t>(vector, rows);
-    while (rows % tiles.each_m != 0) --tiles.each_m;
-    tiles.lanes_m = rows / tiles.each_m;
-  }
-  return tiles;
-}
-
-// Chooses numbers of lanes and results for the sizes. If a register holds several numbers, a lane
-// computes several results, because a lane is then an iteration of a loop.
-Tiles choose_tiles(TuningParameters& tuning, const TiledProduct& product, ElementType sum,
-                   const LowerLimits& limits) {
-  const auto most = [](int64_t size, int64_t preferred) {
-    while (preferred > 1 && preferred / 2 >= size) preferred /= 2;
-    return preferred;
-  };
-  const bool wide = is_wide(limits);
-  const int64_t vector = limits.vector_bytes / static_cast<int64_t>(storage_bytes(sum));
-  const int64_t m = product.m;
-  const int64_t n = product.n;
-  const int64_t k = product.k;
-  const int64_t rows = wide ? most(m, std::max<int64_t>(4, vector / 2)) : 0;
-  const int64_t columns = wide ? most(n, 2 * vector) : 0;
-  Tiles tiles = {};
-  const auto choose = [&](ParameterIndex parameter, int64_t preferred) {
-    return tuning.choose(kProductParameters[parameter], preferred);
-  };
-  const bool native = has_native_tiles(limits);
-  const Tiles best = has_turned_sums(product, limits)
-                         ? turned_tiles(product, vector, limits.vector_bytes)
-                     : native ? native_tiles(product, vector, limits.vector_bytes)
-                              : Tiles{};
-  tiles.lanes_m = choose(kLanesM, native ? best.lanes_m
-                                  : wide ? most(tiles_of(m, rows), 8)
-                                         : most(m, 16));
-  tiles.lanes_n = choose(kLanesN, native ? best.lanes_n
-                                  : wide ? most(tiles_of(n, columns), 4)
-                                         : most(n, 16));
-  tiles.each_m = choose(kEachM, native ? best.each_m
-                                : wide ? rows
-                                       : most(tiles_of(m, tiles.lanes_m), 4));
-  tiles.each_n = choose(kEachN, native ? best.each_n
-                                : wide ? columns
-                                       : most(tiles_of(n, tiles.lanes_n), 4));
-  // Reduces the larger side to the target's bound.
-  while (tiles.lanes_m * tiles.lanes_n > limits.cost.most_lanes) {
-    int64_t& side = tiles.lanes_m > tiles.lanes_n ? tiles.lanes_m : tiles.lanes_n;
-    side = (side + 1) / 2;
-  }
-  constexpr int64_t kDeep = 128;
-  const int64_t whole = k <= kDeepestTile ? k : tiles_of(k, tiles_of(k, kDeep));
-  tiles.k = choose(kTileK, native ? whole : most(k, wide ? kDeep : 16));
-  const int64_t turns = element_count(product.outer) * tiles_of(k, tiles.k);
-  tiles.parts =
-      std::min(choose(kSplitK, preferred_parts(product, tiles, turns, limits.cost)), turns);
-  tiles.parts = tiles_of(turns, tiles_of(turns, tiles.parts));  // None is empty.
-  return tiles;
-}
-
 // A constant in panels may be larger by one part in so many.
 constexpr int64_t kLeastPartOfPadding = 8;
 
 // Adds a constant factor 1 in the order in which tiles read it, which is then read along memory.
 bool lay_out_constant(LoweredOp& lowered, const FusedOp& fused, const TiledProduct& product,
-                      const Tiles& tiles, const LowerLimits& limits) {
+                      const ProductTiles& tiles, const LowerLimits& limits) {
   const ElementType type = product.op.operand_type(1).element_type();
   const Dims dims = panel_dims(product, tiles);
   // The last tile of each group is filled with zeros, which are stored too.
@@ -603,7 +445,8 @@ bool lay_out_constant(LoweredOp& lowered, const FusedOp& fused, const TiledProdu
 }
 
 // Lines of a matrix that a tile reads a part of, so far apart, drive one another out of a cache.
-bool is_spread_out(const TiledProduct& product, const Tiles& tiles, const LowerLimits& limits) {
+bool is_spread_out(const TiledProduct& product, const ProductTiles& tiles,
+                   const LowerLimits& limits) {
   constexpr int64_t kNear = 1 << 13;
   return tiles.k * product.n *
              static_cast<int64_t>(storage_bytes(tile_type(product.op, 1, limits))) >
@@ -613,7 +456,7 @@ bool is_spread_out(const TiledProduct& product, const Tiles& tiles, const LowerL
 // Adds a kernel that brings factor 1 into panels, if enough tiles of results read it, and a matrix
 // in memory does not do. Tells how the tiles of results read it.
 Result<FactorForm> pack_factor(LoweredOp& lowered, const FusedOp& fused,
-                               const TiledProduct& product, const Tiles& tiles,
+                               const TiledProduct& product, const ProductTiles& tiles,
                                const LowerLimits& limits, TuningParameters& tuning) {
   if (!product.may_pack()) return FactorForm::kCopied;
   constexpr int64_t kUsesOfMatrix = 4;  // from which packing one takes less time than copies
@@ -637,8 +480,6 @@ Result<FactorForm> pack_factor(LoweredOp& lowered, const FusedOp& fused,
 
 }  // namespace
 
-bool has_native_tiles(const LowerLimits& limits) { return is_wide(limits) && limits.tiles; }
-
 // Each element of a tile is used as often as the other factor's tile is wide: the least dimension
 // determines the gain.
 std::optional<double> estimate_tiled_product(const ScheduleInput& input, const Instruction& op,
@@ -653,9 +494,8 @@ std::optional<double> estimate_tiled_product(const ScheduleInput& input, const I
 Taken emit_tiled_product(LoweredOp& lowered, const FusedOp& fused, const TiledProduct& product,
                          TuningParameters& tuning, const LowerLimits& limits) {
   const Instruction& op = product.op;
-  const Tiles tiles = choose_tiles(tuning, product, accumulator(op), limits);
-  const int64_t rows =
-      has_turned_sums(product, limits) ? padded_rows(tiles, op, limits) : tiles.m();
+  const ProductTiles tiles = choose_tiles(tuning, product, accumulator(op), limits);
+  const int64_t rows = rows_in_scratch(product, tiles, limits);
   int64_t bytes = Shape(tile_type(op, 0, limits), {rows, tiles.k}).byte_size() +
                   Shape(tile_type(op, 1, limits), {tiles.k, tiles.n()}).byte_size();
   const int64_t sums = Shape(accumulator(op), {rows, tiles.n()}).byte_size();
