@@ -28,14 +28,6 @@ struct Product {
   MicroTile tile;
 };
 
-// The greatest divisor of `count` that is at most `most`.
-int64_t divisor(int64_t count, int64_t most) {
-  for (int64_t d = std::min(count, most); d > 1; --d) {
-    if (count % d == 0) return d;
-  }
-  return 1;
-}
-
 // Determines the rows and columns of the sums; false if the statement covers only a part of private
 // sums.
 bool shape_of_sums(const Kernel& kernel, const Node& n, Product& product) {
@@ -73,7 +65,7 @@ std::optional<Product> product_of(const Kernel& kernel, const Node& n, int64_t v
   if (tile.width * bytes < std::min(kNarrowest, vector_bytes)) return std::nullopt;
   tile.vectors = product.columns % (2 * tile.width) == 0 ? 2 : 1;
   const int64_t registers = vector_bytes >= 64 ? 32 : 16;
-  tile.rows = divisor(product.rows, (registers - 4) / tile.vectors);
+  tile.rows = divided(product.rows, divided(product.rows, (registers - 4) / tile.vectors));
   const int64_t a_rows = a_strides[a_strides.size() - 2];
   product.a_row = n.transpose_a ? a_strides.back() : a_rows;
   tile.a_row = product.a_row;
@@ -140,15 +132,25 @@ void CpuKernelEmitter::contract(const Node& n) {
                          product.columns == tile.vectors * tile.width;
   const int64_t ahead_of_row =
       in_panels ? divided(tile.b_sum * elements.b.bytes(), product.rows) : 0;
-  tile.ahead = tile.rows * ahead_of_row;
-  llvm::Function* const micro = micro_kernel(tile, elements, n.extents[2]);
+  const auto micro_of = [&](int64_t rows) {
+    MicroTile part = tile;
+    part.rows = rows;
+    part.ahead = rows * ahead_of_row;
+    return micro_kernel(part, elements, n.extents[2]);
+  };
+  llvm::Function* const whole = micro_of(tile.rows);
+  // As many tiles as fit all rows; the last ones have one row less if those do not fill all.
+  const int64_t tiles = divided(product.rows, tile.rows);
+  const int64_t smaller = tiles * tile.rows - product.rows;
+  const int64_t in_whole = (tiles - smaller) * tile.rows;
+  llvm::Function* const less = smaller > 0 ? micro_of(tile.rows - 1) : nullptr;
   Value* const next = elements.b.at(b, number(n.extents[2] * tile.b_sum));
   each(product.row_groups, 1, [&](Value* i) {
     each(product.column_groups, 1, [&](Value* j) {
       Value* const of_group = b_.CreateAdd(at(i, product.column_groups * group), at(j, group));
       // The lines of b that a column of register tiles reads stay in the nearest cache.
       each(product.columns, tile.vectors * tile.width, [&](Value* s) {
-        each(product.rows, tile.rows, [&](Value* r) {
+        const auto call = [&](llvm::Function* micro, Value* r) {
           Value* const row = b_.CreateAdd(at(i, product.rows), r);
           Value* const column = b_.CreateAdd(at(j, product.columns), s);
           Value* const in_group = b_.CreateAdd(at(r, tile.c_row), s);
@@ -157,7 +159,11 @@ void CpuKernelEmitter::contract(const Node& n) {
                         : b;
           b_.CreateCall(micro, {elements.a.at(a, at(row, product.a_row)), elements.b.at(b, column),
                                 elements.c.at(c, b_.CreateAdd(of_group, in_group)), ahead});
-        });
+        };
+        each(in_whole, tile.rows, [&](Value* r) { call(whole, r); });
+        if (less == nullptr) return;
+        loop(number(in_whole), number(product.rows), tile.rows - 1,
+             [&](Value* r) { call(less, r); });
       });
     });
   });

@@ -28,8 +28,7 @@ int64_t preferred_parts(const TiledProduct& product, const ProductTiles& tiles, 
   return std::clamp<int64_t>(units / std::max<int64_t>(groups, 1), 1, turns / each);
 }
 
-// Tiles of registers for the sizes, with few rows and columns beyond the end: rows of a register
-// tile divide those of a tile.
+// Tiles of registers for the sizes, with few rows and columns beyond the end.
 ProductTiles native_tiles(const TiledProduct& product, int64_t vector, int64_t vector_bytes) {
   constexpr int64_t kMostVectors = 8;  // in a row of a tile
   constexpr int64_t kMostRows = 64;
@@ -50,8 +49,8 @@ ProductTiles native_tiles(const TiledProduct& product, int64_t vector, int64_t v
     int64_t each = std::min(rows, most);
     while (rows % each != 0) --each;
     const auto count = static_cast<double>(tiles_of(m, rows));
-    double time = count * static_cast<double>(rows) * (1 + 2.0 / static_cast<double>(each)) +
-                  count * kRowsOfOverhead;
+    // Register tiles are about as large as registers hold.
+    double time = count * (static_cast<double>(rows + 2 * tiles_of(rows, most)) + kRowsOfOverhead);
     if (rows % product.line() != 0 && !product.is_along_k(0)) time *= kPartsOfLines;
     if (rows > 1 && time >= least) continue;
     least = time;
