@@ -213,6 +213,19 @@ TEST(NativeTiles, TilesOfWholeLines) {
   }
 }
 
+// Deep tiles of wide numbers have fewer rows, so that they fit scratch memory.
+TEST(NativeTiles, TilesFitScratchMemory) {
+  const auto kernels =
+      expect_native(*NativeConvolution{"1x1x23x24xf64", "64x1x12x12xf64", "1x64x12x13xf64",
+                                       "[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]", ""}
+                         .module(),
+                    kPacked);
+  ASSERT_EQ(kernels.size(), 2U);
+  const Dims& box = contract_of(kernels[1])->extents;
+  EXPECT_EQ(box[2], 144);
+  EXPECT_LE(box[1], 80);
+}
+
 // A filter that is read backwards lies as it is read forwards.
 TEST(NativeTiles, ReversedFiltersAreReadInPlace) {
   expect_native(*NativeConvolution{"1x9x9x64xf32", "3x3x64x16xf32", "1x9x9x16xf32", kLastFeatures,

@@ -60,14 +60,15 @@ ProductTiles native_tiles(const TiledProduct& product, int64_t vector, int64_t v
   return tiles;
 }
 
-// The same for turned sums, where columns are rows of a register tile.
-ProductTiles turned_tiles(const TiledProduct& product, int64_t vector, int64_t vector_bytes) {
+// The same for turned sums, where columns are rows of a register tile. The tile of factor 0 and the
+// sums take half of the scratch memory at most.
+ProductTiles turned_tiles(const TiledProduct& product, int64_t vector, const LowerLimits& limits) {
   constexpr int64_t kMostRows = 128, kMostColumns = 64;
   constexpr double kRowsOfOverhead = 8;  // that a tile takes longer
   ProductTiles tiles = {};
   double least = 0;
   // Each takes two registers of sums.
-  const int64_t most = vector_bytes >= kWidest ? 12 : 4;
+  const int64_t most = limits.vector_bytes >= kWidest ? 12 : 4;
   for (int64_t each = 1; each <= std::min(most, product.n); ++each) {
     const double time = static_cast<double>(tiles_of(product.n, each) * each) *
                         (1 + 2.0 / static_cast<double>(each));
@@ -77,7 +78,10 @@ ProductTiles turned_tiles(const TiledProduct& product, int64_t vector, int64_t v
   }
   const int64_t panels = tiles_of(product.n, tiles.each_n);
   tiles.lanes_n = tiles_of(panels, tiles_of(panels, kMostColumns / tiles.each_n));
+  const int64_t lines = std::min(product.k, kDeepestTile) + tiles.n();
   for (int64_t rows = 1; rows <= std::min(product.m, kMostRows); ++rows) {
+    const int64_t bytes = padded_rows(rows, vector) * lines * (limits.vector_bytes / vector);
+    if (rows > 1 && bytes > limits.scratch_bytes / 2) break;
     const auto count = static_cast<double>(tiles_of(product.m, rows));
     double time = count * (static_cast<double>(padded_rows(rows, vector)) + kRowsOfOverhead);
     if (rows % product.line() != 0) time *= kPartsOfLines;
@@ -125,8 +129,7 @@ ProductTiles choose_tiles(TuningParameters& tuning, const TiledProduct& product,
     return tuning.choose(kProductParameters[parameter], preferred);
   };
   const bool native = has_native_tiles(limits);
-  const ProductTiles best = has_turned_sums(product, limits)
-                                ? turned_tiles(product, vector, limits.vector_bytes)
+  const ProductTiles best = has_turned_sums(product, limits) ? turned_tiles(product, vector, limits)
                             : native ? native_tiles(product, vector, limits.vector_bytes)
                                      : ProductTiles{};
   tiles.lanes_m = choose(kLanesM, native ? best.lanes_m
