@@ -106,9 +106,10 @@ Value* Elements::load(Value* from, int64_t width, Value* mask) const {
 Value* Elements::gather(Value* from, int64_t stride, int64_t width, Value* mask) const {
   auto* const vector = llvm::FixedVectorType::get(memory_, static_cast<unsigned>(width));
   Value* const places = b_.CreateGEP(memory_, from, steps(b_, stride, width));
-  if (mask == nullptr)
-    mask = llvm::Constant::getAllOnesValue(
-        llvm::FixedVectorType::get(b_.getInt1Ty(), static_cast<unsigned>(width)));
+  if (mask == nullptr) {
+    auto* const all = llvm::FixedVectorType::get(b_.getInt1Ty(), static_cast<unsigned>(width));
+    mask = llvm::Constant::getAllOnesValue(all);
+  }
   return widen(
       b_.CreateMaskedGather(vector, places, align(), mask, llvm::Constant::getNullValue(vector)));
 }

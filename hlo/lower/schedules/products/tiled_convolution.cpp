@@ -310,7 +310,7 @@ class ConvolutionProduct final : public TiledProduct {
     const auto from_end = [&](size_t d) { return dims[dims.size() - d]; };
     const int64_t columns = from_end(1), deep = from_end(2), panels = from_end(3);
     const int64_t turns = element_count(sizes_.outer_turns());
-    const auto unit = static_cast<size_t>(storage_bytes(filter.element_type()));
+    const size_t unit = storage_bytes(filter.element_type());
     Literal result(Shape(filter.element_type(), dims));
     const std::byte* const from = filter.data().data();
     std::byte* to = result.mutable_data().data();
