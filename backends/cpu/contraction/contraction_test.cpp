@@ -264,6 +264,7 @@ TEST(Contraction, TilesOfAdjacentRowsArePackedTogether) {
   EXPECT_GT(tiling(150, true, 32).tiles_packed, 1);
   EXPECT_LT(tiling(150, true, 32).sums_a_block, 300);
   EXPECT_FALSE(tiling(150, false, 32).packs_lhs);
+  EXPECT_EQ(tiling(128, true, 32).panels, 5);  // of 18: four groups, for several threads
   EXPECT_FALSE(tiling(300, true, 64).packs_lhs);
   EXPECT_TRUE(tiling(300, false, 64).packs_lhs);
   for (const int64_t bytes : {32, 64}) {

@@ -117,7 +117,7 @@ int64_t most_panels(const Tiling& t) {
 }
 
 // At most `most_panels`, all workgroups about as many; fewer if there are few workgroups for the
-// work. (Rows that are packed would be packed again for each group of columns.)
+// work. (Rows that are packed are packed again for each group of columns.)
 int64_t panels_of(const ContractionLoops& loops, const Tiling& t) {
   constexpr double kWorthSeveral = 1 << 21;  // products
   constexpr int64_t kWorkgroups = 4;
@@ -128,7 +128,8 @@ int64_t panels_of(const ContractionLoops& loops, const Tiling& t) {
   double products = static_cast<double>(loops.sums[0].extent);
   for (const int64_t turns : {outer, rows, columns}) products *= static_cast<double>(turns);
   int64_t groups = divided(panels, most_panels(t));
-  if (!t.packs_lhs && products >= kWorthSeveral) {
+  const bool may_repack = !t.packs_lhs || t.tiles_packed > 1;  // which takes little
+  if (may_repack && products >= kWorthSeveral) {
     groups = std::max(groups, std::min(panels, divided(kWorkgroups, others)));
   }
   return divided(panels, groups);
