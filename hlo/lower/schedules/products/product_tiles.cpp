@@ -60,9 +60,10 @@ ProductTiles native_tiles(const TiledProduct& product, int64_t vector, int64_t v
   return tiles;
 }
 
-// The same for turned sums, where columns are rows of a register tile. The tile of factor 0 and the
-// sums take half of the scratch memory at most.
-ProductTiles turned_tiles(const TiledProduct& product, int64_t vector, const LowerLimits& limits) {
+// The same for transposed sums, where columns are rows of a register tile. The tile of factor 0 and
+// the sums take half of the scratch memory at most.
+ProductTiles tiles_of_transposed_sums(const TiledProduct& product, int64_t vector,
+                                      const LowerLimits& limits) {
   constexpr int64_t kMostRows = 128, kMostColumns = 64;
   constexpr double kRowsOfOverhead = 8;  // that a tile takes longer
   ProductTiles tiles = {};
@@ -100,13 +101,13 @@ bool has_native_tiles(const LowerLimits& limits) { return is_wide(limits) && lim
 
 bool is_wide(const LowerLimits& limits) { return limits.vector_bytes >= limits.cost.wide_register; }
 
-bool has_turned_sums(const TiledProduct& product, const LowerLimits& limits) {
+bool has_transposed_sums(const TiledProduct& product, const LowerLimits& limits) {
   return has_native_tiles(limits) && !product.is_along_k(0) && product.is_result_along_m();
 }
 
 int64_t rows_in_scratch(const TiledProduct& product, const ProductTiles& tiles,
                         const LowerLimits& limits) {
-  if (!has_turned_sums(product, limits)) return tiles.m();
+  if (!has_transposed_sums(product, limits)) return tiles.m();
   return padded_rows(tiles.m(), limits.vector_bytes /
                                     static_cast<int64_t>(storage_bytes(accumulator(product.op))));
 }
@@ -129,7 +130,8 @@ ProductTiles choose_tiles(TuningParameters& tuning, const TiledProduct& product,
     return tuning.choose(kProductParameters[parameter], preferred);
   };
   const bool native = has_native_tiles(limits);
-  const ProductTiles best = has_turned_sums(product, limits) ? turned_tiles(product, vector, limits)
+  const ProductTiles best = has_transposed_sums(product, limits)
+                                ? tiles_of_transposed_sums(product, vector, limits)
                             : native ? native_tiles(product, vector, limits.vector_bytes)
                                      : ProductTiles{};
   tiles.lanes_m = choose(kLanesM, native ? best.lanes_m

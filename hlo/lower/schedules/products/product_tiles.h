@@ -20,8 +20,8 @@ bool is_wide(const LowerLimits& limits);
 /// Whether both the input and the results have neighbouring m closest, and tiles are native: sums
 /// are then [n, m], so that nothing is transposed. Factor 1, [k, n], is the left factor of
 /// `contract`.
-bool has_turned_sums(const TiledProduct& product, const LowerLimits& limits);
-/// Rows of a tile in scratch: those of turned sums, columns of registers, fill two registers
+bool has_transposed_sums(const TiledProduct& product, const LowerLimits& limits);
+/// Rows of a tile in scratch: those of transposed sums, columns of registers, fill two registers
 /// abreast, or one if there are few.
 int64_t rows_in_scratch(const TiledProduct& product, const ProductTiles& tiles,
                         const LowerLimits& limits);

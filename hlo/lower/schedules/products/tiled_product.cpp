@@ -90,7 +90,7 @@ class ProductKernel {
     product_.begin(maker_);
     is_native_ = has_native_tiles(limits_);
     transposes_ = is_native_ && !product_.is_along_k(0);
-    turned_ = has_turned_sums(product_, limits_);
+    transposes_sums_ = has_transposed_sums(product_, limits_);
     if (form_ == FactorForm::kConstant) {
       matrix_ = maker_.constant(0);
     } else if (is_packed()) {
@@ -130,11 +130,11 @@ class ProductKernel {
     const MemoryId sums =
         is_native_
             ? b_.scratch("sums", type,
-                         turned_ ? Dims{tiles_.n(), rows()} : Dims{tiles_.m(), tiles_.n()})
+                         transposes_sums_ ? Dims{tiles_.n(), rows()} : Dims{tiles_.m(), tiles_.n()})
             : b_.private_memory("acc", type,
                                 {tiles_.lanes_m, tiles_.lanes_n, tiles_.each_m, tiles_.each_n}, 2);
     const auto clear = [&](const Values& at) { b_.store(e_.constant(type, 0).re, sums, at); };
-    if (turned_) {
+    if (transposes_sums_) {
       b_.lanes({tiles_.n(), rows()}, clear);
       clear_beyond_rows(x);
     } else {
@@ -268,7 +268,7 @@ class ProductKernel {
   void multiply(MemoryId sums, ValueId column, int64_t columns, MemoryId x, MemoryId from,
                 const Values& place) {
     const ValueId zero = b_.index(0);
-    if (turned_) {
+    if (transposes_sums_) {
       b_.contract(columns, rows(), tiles_.k, sums, {column, zero}, from, place, x, {zero, zero},
                   true);
     } else {
@@ -312,7 +312,7 @@ class ProductKernel {
         const auto at = lane.begin() + (along_m ? 1 : 0);
         const ValueId row = linear_index(b_, {at, at + count}, rows);
         const ValueId column = along_m ? lane.front() : lane.back();
-        body(turned_ ? Values{column, row} : Values{row, column}, row, column);
+        body(transposes_sums_ ? Values{column, row} : Values{row, column}, row, column);
       });
       return;
     }
@@ -399,7 +399,7 @@ class ProductKernel {
   const FactorForm form_;
   bool is_native_ = false;
   bool transposes_ = false;
-  bool turned_ = false;
+  bool transposes_sums_ = false;
   MemoryId matrix_ = kernel::kNone;  ///< With tiles of factor 1 that nothing copies.
   Values batch_;
   ValueId part_ = kernel::kNone;
