@@ -125,13 +125,13 @@ bool CpuKernelEmitter::lanes_down_columns(const Node& n, ValueId lane, int64_t e
   const auto before = [&] {
     for (const NodeId each : columns->before) statement(kernel_.node(each));
   };
-  strips(lane, count, [&] {
+  strips(n, lane, count, [&] {
     before();
     store(forms(r.operands));
   });
   const Ids& indices = kernel_.block(r.blocks[0]).arguments;
   const auto take = [&](Value* first, int64_t rows) {
-    strips(lane, count, [&] {
+    strips(n, lane, count, [&] {
       before();
       Many carried = load();
       for (int64_t i = 0; i < rows; ++i) {
@@ -146,7 +146,7 @@ bool CpuKernelEmitter::lanes_down_columns(const Node& n, ValueId lane, int64_t e
     loop(number(0), number(whole), kRowsATurn, [&](Value* i) { take(i, kRowsATurn); });
     if (whole < r.extents.back()) take(number(whole), r.extents.back() - whole);
   });
-  strips(lane, count, [&] {
+  strips(n, lane, count, [&] {
     before();
     set(r.results, load());
     for (const NodeId each : columns->after) {

@@ -267,13 +267,31 @@ void CpuKernelEmitter::lanes(const Node& whole) {
     Value* const count = flat.rows ? bounded_rows(kernel_.block(body), lane, *flat.rows, extent)
                                    : bounded(kernel_.block(body), lane, extent, varying);
     in_lanes(plan.width, varying, [&] {
-      if (!lanes_down_columns(n, lane, extent, count)) strips(lane, count, [&] { block(body); });
+      if (!lanes_down_columns(n, lane, extent, count)) strips(n, lane, count, [&] { block(body); });
     });
     taken_ = kernel::kNone;
   });
 }
 
-void CpuKernelEmitter::strips(ValueId lane, Value* count, const std::function<void()>& body) {
+// Whether the kernel is the same if some iterations run twice: none changes what one loads.
+bool CpuKernelEmitter::may_repeat(const Node& n) const {
+  std::set<kernel::MemoryId> loaded;
+  std::set<kernel::MemoryId> stored;
+  const bool changes = kernel::any_node(kernel_, n.blocks[0], [&](const Node& each) {
+    if (each.op == OpCode::kLoad) loaded.insert(each.memories[0]);
+    if (each.op == OpCode::kStore) {
+      for (kernel::MemoryId m = each.memories[0]; m != kernel::kNone; m = kernel_.memory(m).over) {
+        stored.insert(m);
+      }
+    }
+    return !kernel::is_scalar_op(each.op) && each.op != OpCode::kLoad &&
+           each.op != OpCode::kStore && each.op != OpCode::kYield && each.op != OpCode::kIf;
+  });
+  return !changes && std::ranges::none_of(stored, [&](auto m) { return loaded.contains(m); });
+}
+
+void CpuKernelEmitter::strips(const Node& n, ValueId lane, Value* count,
+                              const std::function<void()>& body) {
   const auto at = [&](Value* place) {
     values_[lane] = index_from(place, 1);
     body();
@@ -289,7 +307,17 @@ void CpuKernelEmitter::strips(ValueId lane, Value* count, const std::function<vo
   if (known != nullptr && known->getSExtValue() % width_ == 0) {
     return loop(number(0), count, width_, at);
   }
-  if (varying_->nodes() > kMostNodesTwice) return loop(number(0), count, width_, masked);
+  if (varying_->nodes() > kMostNodesTwice) {
+    // A store under a mask is slow on targets without registers of masks: there the last vector
+    // begins within the one before.
+    const bool overlaps = known != nullptr && known->getSExtValue() > width_ &&
+                          vector_bytes_ < kMaskRegisters && may_repeat(n);
+    if (!overlaps) return loop(number(0), count, width_, masked);
+    Value* const last = number(known->getSExtValue() - width_);
+    return loop(number(0), count, width_, [&](Value* place) {
+      at(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, place, last));
+    });
+  }
   Value* const full = b_.CreateAnd(count, number(-width_));
   loop(number(0), full, width_, at);
   BasicBlock* const rest = BasicBlock::Create(context_, "rest", function_);

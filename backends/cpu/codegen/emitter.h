@@ -165,9 +165,11 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
   /// Emits loops over all dimensions of `extents` except `except`; their indices go to `arguments`.
   void nest(const Ids& arguments, const Dims& extents, std::optional<size_t> except,
             const std::function<void()>& body);
-  /// Calls body() for each vector of `count` iterations of the index `lane`, with a mask in the
-  /// last one if it is not full.
-  void strips(kernel::ValueId lane, Value* count, const std::function<void()>& body);
+  bool may_repeat(const kernel::Node& n) const;
+  /// Calls body() for each vector of `count` iterations of the index `lane` of loop `n`, with a
+  /// mask in the last one if it is not full, or over elements of the one before.
+  void strips(const kernel::Node& n, kernel::ValueId lane, Value* count,
+              const std::function<void()>& body);
   /// The number of iterations of `lane` in which the body has an effect, if the body is a single
   /// `if` that bounds the index.
   Value* bounded(const kernel::Block& body, kernel::ValueId lane, int64_t extent,

@@ -322,7 +322,8 @@ class ScatterLowering {
 
   // Numbers one by one: lanes compute where a block of them belongs, and what is combined there, if
   // that is not in memory; then one after the other is combined. With `has_spare` places are those
-  // of place_or_spare.
+  // of place_or_spare; else the first index of one that is outside is -1. The lanes store numbers
+  // of 32 bits and more alone, for which vectors have masks.
   void in_blocks(KernelMaker& maker, const ScatterEmitter::ValueRange& all, bool has_spare,
                  const std::function<void(const Values& to, ValueId x)>& combine) {
     Builder& b = maker.b();
@@ -332,43 +333,40 @@ class ScatterLowering {
     const Value update = op_.operand(2);
     const bool computes =
         e.memory_of(e.resolve(update)) == kernel::kNone && update.def->code() != OpCode::kConstant;
+    const size_t rank = has_spare ? 1 : type().dims().size();
     std::vector<MemoryId> places;
-    for (size_t d = 0; d < (has_spare ? 1 : type().dims().size()); ++d) {
+    for (size_t d = 0; d < std::max<size_t>(rank, 1); ++d) {
       places.push_back(b.scratch("place", b.index_type(), {size}));
     }
-    const MemoryId inside =
-        has_spare ? kernel::kNone : b.scratch("inside", ElementType::kPred, {size});
     const MemoryId numbers =
         computes ? b.scratch("number", memory_type(update.type()), {size}) : kernel::kNone;
+    const auto store_place = [&](const Values& batch, const Values& i) {
+      if (has_spare) return b.store(place_or_spare(e, batch, window), places[0], i);
+      auto [to, inside] = updates_.place(e, batch, window);
+      to.resize(places.size(), b.index(0));
+      to[0] = b.select(inside, to[0], b.index(-1));
+      for (size_t d = 0; d < to.size(); ++d) b.store(to[d], places[d], i);
+    };
     b.for_loop(all.begin, all.end, size, {}, [&](const Values& first) {
       const ValueId count = b.min(b.sub(all.end, first[0]), b.index(size));
       b.lanes({size}, [&](const Values& i) {
-        if (!has_spare) b.store(b.pred(false), inside, i);
         b.if_then(b.compare(K::kLt, i[0], count), [&] {
           const Values batch = delinearize(b, b.add(first[0], i[0]), updates_.batch());
-          if (has_spare) {
-            b.store(place_or_spare(e, batch, window), places[0], i);
-            if (!computes) return;
-            const Values from = updates_.update_index(batch, window);
-            return b.store(e.element(update, from).re, numbers, i);
-          }
-          updates_.at_window(e, batch, window, [&](const Values& to, const Values& from) {
-            b.store(b.pred(true), inside, i);
-            for (size_t d = 0; d < to.size(); ++d) b.store(to[d], places[d], i);
-            if (computes) b.store(e.element(update, from).re, numbers, i);
-          });
+          store_place(batch, i);
+          if (!computes) return;
+          b.store(e.element(update, updates_.update_index(batch, window)).re, numbers, i);
         });
       });
       b.for_loop(b.index(0), count, 1, {}, [&](const Values& i) {
+        Values to;
+        for (const MemoryId place : places) to.push_back(b.load(place, i));
         const auto one = [&] {
-          Values to;
-          for (const MemoryId place : places) to.push_back(b.load(place, i));
           const Values batch = delinearize(b, b.add(first[0], i[0]), updates_.batch());
           const ValueId x = computes ? b.load(numbers, i)
                                      : e.element(update, updates_.update_index(batch, window)).re;
-          combine(to, x);
+          combine(Values(to.begin(), to.begin() + static_cast<std::ptrdiff_t>(rank)), x);
         };
-        has_spare ? one() : b.if_then(b.load(inside, i), one);
+        has_spare ? one() : b.if_then(b.compare(K::kGe, to[0], b.index(0)), one);
         return Values{};
       });
       return Values{};
