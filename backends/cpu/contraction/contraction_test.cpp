@@ -252,6 +252,28 @@ TEST(Contraction, TilesOfSixteenRegisters) {
   EXPECT_TRUE(tiling({1, 8, 768, 3072, false, true}, 32).is_dots);
 }
 
+// Lines that are whole pages apart share few sets of a cache: several tiles of few rows pack them,
+// and fewer of them are read side by side.
+TEST(Contraction, CrowdedLines) {
+  const auto tiling = [](int64_t m, int64_t n) {
+    const Shape shapes[] = {Shape(kF32, {m, 300}), Shape(kF32, {300, n})};
+    const auto loops = loops_of({{}, {}, {1}, {0}}, shapes, Shape(kF32, {m, n}));
+    return loops ? tiling_of(*loops, 32) : Tiling();
+  };
+  EXPECT_TRUE(tiling(8, 3072).packs_rhs);
+  EXPECT_TRUE(tiling(8, 512).packs_rhs);
+  EXPECT_TRUE(tiling(6, 3072).packs_rhs);
+  EXPECT_FALSE(tiling(6, 512).packs_rhs);
+  EXPECT_FALSE(tiling(8, 1000).packs_rhs);
+  EXPECT_EQ(tiling(4, 3072).sums_a_block, 4);
+  EXPECT_EQ(tiling(4, 3000).sums_a_block, 8);
+  EXPECT_TRUE(tiling(4, 3072).joins);
+  for (const int64_t rows : {1, 4, 6, 8, 11}) {
+    expect_right({kF32, kF32, kF32}, {1, rows, 1024, 300});
+    expect_right({kF64, kF64, kF64}, {1, rows, 512, 300});
+  }
+}
+
 // Rows that are adjacent in memory, of lines far apart: as many tiles are packed together as a line
 // of a cache holds, and at the edge one by one. Rows that are lines are read where they lie.
 TEST(Contraction, TilesOfAdjacentRowsArePackedTogether) {

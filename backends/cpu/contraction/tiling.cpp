@@ -17,8 +17,7 @@ constexpr int64_t kSumsOfFewRows = 64;
 // the panels that they reach across.
 constexpr int64_t kLinesAbreast = 8;
 constexpr int64_t kPanelsAbreast = 16;
-constexpr int64_t kFarFrom = 1 << 20;   // bytes of an operand that is not in a cache
-constexpr int64_t kInMemory = 1 << 23;  // bytes of an operand that is in no cache
+constexpr int64_t kFarFrom = 1 << 20;  // bytes of an operand that is not in a cache
 constexpr int64_t kPageBytes = 4096;
 // Tiles of adjacent rows that are packed together, so that lines of the cache are read whole.
 constexpr int64_t kTilesPacked = 8;
@@ -33,19 +32,45 @@ struct TileLimits {
   int64_t registers = 0;
   int64_t few_rows = 0;   ///< For which packing takes longer than it saves.
   int64_t most_dots = 0;  ///< Rows or columns of dot products, of many products each.
+  /// Rows up to which products of an operand that is in memory wait for it: more keep a thread busy
+  /// enough.
+  int64_t bound_by_memory = 0;
+  /// Bytes of an operand from which its lines are read one after the other: it is in no cache, and
+  /// the processor follows one stream better than several that share no page.
+  int64_t in_memory = 0;
   /// Bytes of an operand from which its lines, which lie apart, drive one another out of a near
   /// cache: of the right one, and of the left one with a line for each row, or for each product.
   int64_t packs_rhs_from = 0;
   int64_t packs_lhs_from = 0;
   int64_t packs_across_from = 0;
+  /// Bytes between lines of the right operand that share sets of the nearest cache, which holds
+  /// fewer of them; 0: not looked at.
+  int64_t crowded = 0;
 };
 // A near cache holds the few lines of a small tile's rows at any distance; the rows of a large tile
 // fill a line. Machines with short vectors, or none, compute too slowly to wait for a cache.
 constexpr int64_t kNever = INT64_MAX;
 TileLimits limits_of(int64_t vector_bytes) {
-  if (vector_bytes >= 64) return {32, 48, 48, 1 << 18, 1 << 18, kNever};
-  if (vector_bytes >= 32) return {16, 12, 8, 1 << 15, kNever, 1 << 16};
-  return {16, 12, 8, 1 << 18, 1 << 18, kNever};
+  TileLimits limits = {.registers = 16,
+                       .few_rows = 12,
+                       .most_dots = 8,
+                       .bound_by_memory = 3,
+                       .in_memory = 1 << 23,
+                       .packs_rhs_from = 1 << 18,
+                       .packs_lhs_from = 1 << 18,
+                       .packs_across_from = kNever};
+  if (vector_bytes >= 64) {
+    limits.registers = 32;
+    limits.few_rows = limits.most_dots = 48;
+  } else if (vector_bytes >= 32) {
+    limits.bound_by_memory = 6;
+    limits.in_memory = kNever;
+    limits.packs_rhs_from = 1 << 15;
+    limits.packs_lhs_from = kNever;
+    limits.packs_across_from = 1 << 16;
+    limits.crowded = kPageBytes;
+  }
+  return limits;
 }
 
 // Whether there are so few rows, or columns, that tiles of dot products are of all of them, or need
@@ -72,10 +97,9 @@ Tiling of_dot_products(const ContractionLoops& loops, int64_t lanes, const TileL
   Tiling t;
   t.is_dots = true;
   t.width = std::min(lanes, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(sums))));
-  // The processor follows one stream better than several that share no page.
   const auto is_one_stream = [&](ElementType type, int64_t lines) {
     const auto line = sums * static_cast<int64_t>(storage_bytes(type));
-    return line < kPageBytes && lines * line > kInMemory;
+    return line < kPageBytes && lines * line > limits.in_memory;
   };
   if (has_few(loops, loops.columns, limits)) {
     t.dots = even_part(columns);
@@ -197,11 +221,21 @@ Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes) {
   const bool is_large = widens || sum.extent * column.extent * bytes > limits.packs_rhs_from;
   const bool repeats = row.extent > 2 * t.rows && is_large;
   const bool in_panels = loops.panel > 0;
-  t.packs_rhs = !in_panels && (column.rhs != 1 || repeats);
+  // Of lines that are whole or half pages apart a near cache holds a few: several tiles of rows do
+  // not find them there, nor do those of one tile beside the rows of its results.
+  const auto apart = [&](int64_t crowded) {
+    const int64_t line = std::abs(sum.rhs) * static_cast<int64_t>(storage_bytes(loops.rhs));
+    return crowded > 0 && line % crowded == 0;
+  };
+  constexpr int64_t kCrowdingRows = 6;
+  const bool crowds = (row.extent > t.rows && apart(limits.crowded / 2)) ||
+                      (row.extent >= kCrowdingRows && apart(limits.crowded));
+  const bool pays = crowds && is_large && !in_panels;
+  t.packs_rhs = !in_panels && (column.rhs != 1 || repeats || pays);
   const int64_t pack_from = row.lhs == 1 ? limits.packs_across_from : limits.packs_lhs_from;
   t.packs_lhs =
       (t.packs_rhs || (in_panels && repeats)) && row.extent * sum.extent * bytes > pack_from;
-  const bool few = row.extent <= limits.few_rows && column.rhs == 1 && !in_panels;
+  const bool few = row.extent <= limits.few_rows && column.rhs == 1 && !in_panels && !pays;
   if (few) t.packs_rhs = t.packs_lhs = false;
   // Widening single elements takes longer than widening vectors of them once for all columns.
   if (loops.lhs != loops.sum) t.packs_lhs = true;
@@ -213,12 +247,11 @@ Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes) {
   const int64_t in_block = t.tiles_packed > 1 ? kSumsTogether : kSumsABlock;
   const int64_t most_sums = blocks ? in_block : few && several ? kSumsOfFewRows : sum.extent;
   t.streams = few && !several && sum.extent * column.extent * bytes > kFarFrom && !t.packs_lhs;
-  t.sums_a_block = std::min(sum.extent, t.streams ? kLinesAbreast : most_sums);
+  const int64_t abreast = apart(limits.crowded) ? kLinesAbreast / 2 : kLinesAbreast;
+  t.sums_a_block = std::min(sum.extent, t.streams ? abreast : most_sums);
   t.keeps_sums = loops.result != loops.sum && t.sums_a_block < sum.extent;
-  // More rows keep a thread busy enough for the memory.
-  constexpr int64_t kRowsBoundByMemory = 3;
   t.joins =
-      t.streams && row.extent <= kRowsBoundByMemory && !t.keeps_sums && outer_turns(loops) == 1;
+      t.streams && row.extent <= limits.bound_by_memory && !t.keeps_sums && outer_turns(loops) == 1;
   t.panels = t.joins ? 1 : panels_of(loops, t);
   return t;
 }
