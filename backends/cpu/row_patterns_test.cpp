@@ -207,6 +207,52 @@ TEST(RowPatterns, SquaresAtTheEdges) {
     EXPECT_EQ(ir_of(cases[f32].kernel, 64).find("masked.gather"), std::string::npos);
 }
 
+// Rows of three elements from places that memory tells, within lines of 21: without scattered
+// stores lane by lane. Numbers that are computed stay in vectors.
+TEST(RowPatterns, ElementsFarApartAreMovedLaneByLane) {
+  const auto text = [](const std::string& type, const std::string& computed) {
+    std::string k =
+        R"(kernel @k(%x: in T[96,7,3], %i: in s32[7], %y: out T[96,7,3]) index s32 grid(%0: 3) {
+  %g = mul %0, 32 : s32
+  lanes(%l: 32, %j: 7) {
+    %r = add %g, %l : s32
+    %q = load %i[%j] : s32
+    %a = min %q, 6 : s32
+    %b = max %a, 0 : s32
+    %u = load %x[%r, %b, 0] : T
+    %v = load %x[%r, %b, 1] : T
+    %w = load %x[%r, %b, 2] : T
+)" + computed +
+        R"(
+    store %u, %y[%r, %j, 0] : T
+    store %v, %y[%r, %j, 1] : T
+    store %s, %y[%r, %j, 2] : T
+  }
+}
+)";
+    for (size_t at = 0; (at = k.find('T', at)) != std::string::npos; at += type.size())
+      k.replace(at, 1, type);
+    return k;
+  };
+  std::vector<Case> cases;
+  for (const std::string type : {"f32", "f64", "s8"}) {
+    std::string moved = text(type, "");
+    moved.replace(moved.find("%s"), 2, "%w");
+    cases.push_back(numbered_case(moved, 100));
+    cases.push_back(numbered_case(text(type, "    %s = add %w, %v : T"), 50));
+    for (size_t k = cases.size() - 2; k < cases.size(); ++k) {
+      for (int64_t j = 0; j < 7; ++j) cases[k].buffers[1].set_integer(j, (5 * j + 3) % 7);
+    }
+  }
+  expect_interpreters_bits(cases);
+  const auto has_vectors = [&](size_t number, int64_t bytes) {
+    return ir_of(cases[number].kernel, bytes).find(" x float>") != std::string::npos;
+  };
+  EXPECT_FALSE(has_vectors(0, 32));
+  EXPECT_TRUE(has_vectors(0, 64));
+  EXPECT_TRUE(has_vectors(1, 32));
+}
+
 // A body of more nodes than are emitted twice, over rows whose last vector has fewer lanes.
 std::string long_body(const std::string& buffers, const std::string& from,
                       const std::string& type) {

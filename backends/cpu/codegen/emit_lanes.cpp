@@ -250,6 +250,33 @@ CpuKernelEmitter::FlatLanes CpuKernelEmitter::flattened(const Node& n) const {
   return flat;
 }
 
+// Whether lanes move single elements, from and to places that are far apart. Without scattered
+// stores vectors of them are taken apart and put together, lane by lane; one lane after the other
+// moves its elements, and adjacent ones at once.
+bool CpuKernelEmitter::moves_apart(const Node& n, ValueId lane) const {
+  if (vector_bytes_ >= kMaskRegisters) return false;
+  constexpr int64_t kFar = 16;  // Elements; lanes closer to one another share vectors.
+  kernel::Slopes along(kernel_, lane);
+  const auto is_far = [&](const Node& access) {
+    const std::optional<int64_t> slope = along.of_place(access);
+    return !slope || std::abs(*slope) > kFar;
+  };
+  std::set<ValueId> far;
+  size_t stores = 0;
+  const bool computes = kernel::any_node(kernel_, n.blocks[0], [&](const Node& each) {
+    if (each.op == OpCode::kLoad) {
+      if (is_far(each)) far.insert(each.results[0]);
+      return false;
+    }
+    if (each.op == OpCode::kStore) {
+      ++stores;
+      return !far.contains(each.operands[0]) || !is_far(each);
+    }
+    return !kernel::is_scalar_op(each.op) && each.op != OpCode::kIf && each.op != OpCode::kYield;
+  });
+  return !computes && stores > 0;
+}
+
 void CpuKernelEmitter::lanes(const Node& whole) {
   const BlockId body = whole.blocks[0];
   const Ids& arguments = kernel_.block(body).arguments;
@@ -262,6 +289,7 @@ void CpuKernelEmitter::lanes(const Node& whole) {
   if (n.extents == whole.extents && lanes_transposed(n, plan)) return;
   const ValueId lane = arguments[plan.dimension];
   const int64_t extent = n.extents[plan.dimension];
+  if (moves_apart(n, lane)) return nest(arguments, n.extents, std::nullopt, [&] { block(body); });
   const Varying varying(kernel_, n, {lane});
   nest(arguments, n.extents, plan.dimension, [&] {
     Value* const count = flat.rows ? bounded_rows(kernel_.block(body), lane, *flat.rows, extent)

@@ -166,6 +166,7 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
   void nest(const Ids& arguments, const Dims& extents, std::optional<size_t> except,
             const std::function<void()>& body);
   bool may_repeat(const kernel::Node& n) const;
+  bool moves_apart(const kernel::Node& n, kernel::ValueId lane) const;
   /// Calls body() for each vector of `count` iterations of the index `lane` of loop `n`, with a
   /// mask in the last one if it is not full, or over elements of the one before.
   void strips(const kernel::Node& n, kernel::ValueId lane, Value* count,
