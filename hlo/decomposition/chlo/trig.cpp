@@ -41,18 +41,40 @@ Expr real_atanh(const Expr& x) {
 
 Expr root_of_exp(const Expr& x) { return exp(0.5 * x); }
 
-Expr real_sinh(const Expr& x) {
-  const Expr a = abs(x);
-  const Expr e = expm1(a), root = root_of_exp(a);
-  // From 20 on e^-x does not change a sum with e^x.
-  return sign(x) * select(a < 20.0, 0.5 * (e + e / (e + 1.0)), 0.5 * root * root);
+namespace {
+
+// a - log 2 as a difference whose exponential is finite, and what is left of it: where it is more
+// than a rounding error, so that e^a / 2 overflows, so does the sum that corrects it.
+struct Halved {
+  Expr exponent, error;
+};
+Halved halved(const Expr& a) {
+  const double most = for_type(a, 88.72283, 709.7827128933);
+  const Expr exponent = min(a - kLogOf2, a.constant(most));
+  return {exponent, (a - exponent) - kLogOf2};
 }
 
-Expr real_cosh(const Expr& x) {
-  const Expr a = abs(x);
-  const Expr e = exp(a), root = root_of_exp(a);
-  return select(a < 20.0, 0.5 * e + 0.5 / e, 0.5 * root * root);
+// e^a / 2 + e^-a / 2 with e^a / 2, which is finite where the result is: `part` of the rounding
+// error of its exponent is corrected. Small parts are added first, so that the sum is rounded once.
+Expr cosh_by_half(const Expr& a, const Expr& part) {
+  const Halved half = halved(a);
+  const Expr power = exp(half.exponent);
+  return power + (power * (part * half.error) + 0.25 / power);
 }
+
+}  // namespace
+
+// From 20 on e^-x does not change a sum with e^x. One exponential is enough: there it is e^x / 2.
+Expr real_sinh(const Expr& x) {
+  const Expr a = abs(x);
+  const auto is_small = a < 20.0;
+  const Halved half = halved(a);
+  const Expr e = expm1(select(is_small, a, half.exponent));
+  const Expr power = e + 1.0;
+  return sign(x) * select(is_small, 0.5 * (e + e / power), power + power * half.error);
+}
+
+Expr real_cosh(const Expr& x) { return cosh_by_half(abs(x), x.constant(1)); }
 
 namespace {
 
@@ -61,13 +83,7 @@ namespace {
 // rounding error, results lie within 3 units both of JAX's and of the true values.
 Expr cosh_near_reference(const Expr& x) {
   const Expr a = abs(x);
-  const Expr root = root_of_exp(a);
-  const Expr shifted = a - kLogOf2;
-  const Expr error = (a - shifted) - kLogOf2;
-  const Expr power = exp(shifted);
-  // Adds small parts first, so that the sum is rounded once.
-  const Expr rest = power * (0.77 * error) + 0.25 / power;
-  return select(a < 20.0, power + rest, 0.5 * root * root);
+  return cosh_by_half(a, select(a < 20.0, 0.77, a.constant(1)));
 }
 
 Expr cosh_by_type(const Expr& x) {
