@@ -221,8 +221,8 @@ Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes) {
   const bool is_large = widens || sum.extent * column.extent * bytes > limits.packs_rhs_from;
   const bool repeats = row.extent > 2 * t.rows && is_large;
   const bool in_panels = loops.panel > 0;
-  // Of lines that are whole or half pages apart a near cache holds a few: several tiles of rows do
-  // not find them there, nor do those of one tile beside the rows of its results.
+  // A near cache holds a few of the lines that are whole or half pages apart: several tiles of rows
+  // do not find them there, nor does one tile beside the rows of its results.
   const auto apart = [&](int64_t crowded) {
     const int64_t line = std::abs(sum.rhs) * static_cast<int64_t>(storage_bytes(loops.rhs));
     return crowded > 0 && line % crowded == 0;
