@@ -37,6 +37,16 @@ TIMES = "group_seconds.json"  # In the build folder.
 SHARDS = {"data": 8}  # Thousands of tests that compile programs.
 MOST_JOBS = 16
 MOST_KEPT_KERNELS = 100_000_000  # Bytes; one run makes 8 million.
+# The environments of Python that groups use. All groups at once: they are made one after another beside the first groups, since most
+# of that time is waiting for an index and a disk, and groups begin when theirs are there. A named group makes its own.
+ENVIRONMENTS = {
+    "jax": ["jax_test", "jax_suite_test", "hlo_proto_test", "bench_test", "nvrtc_test", "opencl_test", "digits_test", "new_backend_test"],
+    "torch": ["torch_test", "digits_test", "new_backend_test"],
+    "tensorflow": ["tensorflow_test", "digits_test", "new_backend_test"],
+    "onnxruntime": ["onnxruntime_test", "bench_test", "digits_test", "new_backend_test"],
+    "python": ["python_test"],
+    "onnx": ["onnx_test"],
+}
 # What starts builds and groups of its own: with --full it runs after the others, with nothing beside it.
 LAST_AND_ALONE = ["style_test", "sanitizer_test"]
 
@@ -249,9 +259,49 @@ def taken_before(build: pathlib.Path) -> dict[str, float]:
         return {}
 
 
-def run_groups(chosen: dict[str, list[Callable[[], Outcome]]], jobs: int, before: dict[str, float]) -> dict[str, Outcome]:
+class Waiting:
+    """Parts of groups in the order in which they are to begin, each once the environments of its group are there."""
+
+    def __init__(self, parts: list[tuple[str, Callable[[], Outcome]]], environments: list[str]) -> None:
+        self.changed = threading.Condition()
+        self.parts = parts
+        self.missing = {name: {each for each in environments if name in ENVIRONMENTS[each]} for name, _ in parts}
+
+    def made(self, environment: str) -> None:
+        with self.changed:
+            for each in self.missing.values():
+                each.discard(environment)
+            self.changed.notify_all()
+
+    def take(self) -> tuple[str, Callable[[], Outcome]]:
+        with self.changed:
+            while True:
+                for place, (name, _) in enumerate(self.parts):
+                    if not self.missing[name]:
+                        return self.parts.pop(place)
+                self.changed.wait()
+
+
+def make_environments(environments: list[str], build: pathlib.Path, waiting: Waiting) -> None:
+    """One after another. A group whose environment cannot be made says why."""
+    for each in environments:
+        start = time.monotonic()
+        try:
+            status, _ = run([str(ROOT / "frameworks" / each / "make-venv")], 1800, {"BUILD_DIR": str(build)})
+            print(f"environment of {each}: {'made' if status == 0 else 'not made'} in {time.monotonic() - start:.0f} s", flush=True)
+        except KeyboardInterrupt:  # The run has ended: whoever waits goes on, and ends too.
+            pass
+        except Exception:
+            traceback.print_exc()
+        finally:
+            waiting.made(each)
+
+
+def run_groups(chosen: dict[str, list[Callable[[], Outcome]]], jobs: int, before: dict[str, float], build: pathlib.Path,
+               environments: list[str]) -> dict[str, Outcome]:
     """The outcome of each group; `jobs` parts run at once. Prints a group's counts when its last part has ended."""
-    def timed(part: Callable[[], Outcome]) -> Outcome:
+    def timed() -> tuple[str, Outcome]:
+        name, part = waiting.take()
         start = time.monotonic()
         USED.seconds = 0
         try:
@@ -260,18 +310,19 @@ def run_groups(chosen: dict[str, list[Callable[[], Outcome]]], jobs: int, before
             outcome = Outcome(failed=1, notes=[traceback.format_exc()])
         outcome.seconds = time.monotonic() - start
         outcome.processor_seconds = USED.seconds
-        return outcome
+        return name, outcome
 
     unknown = {name: 1e6 - i for i, name in enumerate(LONGEST)}
     order = sorted(chosen, key=lambda name: -before.get(name, unknown.get(name, 0)))
     outcomes: dict[str, Outcome] = {}
+    waiting = Waiting([(name, part) for name in order for part in chosen[name]], environments)
+    threading.Thread(target=make_environments, args=(environments, build, waiting), daemon=True).start()
     pool = concurrent.futures.ThreadPoolExecutor(jobs)
     try:
-        ends = {pool.submit(timed, part): name for name in order for part in chosen[name]}
         parts: dict[str, list[Outcome]] = collections.defaultdict(list)
-        for end in concurrent.futures.as_completed(ends):
-            name = ends[end]
-            parts[name].append(end.result())
+        for end in concurrent.futures.as_completed([pool.submit(timed) for _ in list(waiting.parts)]):
+            name, found = end.result()
+            parts[name].append(found)
             if len(parts[name]) < len(chosen[name]):
                 continue
             outcome = outcomes[name] = merge(parts[name])
@@ -365,7 +416,8 @@ def main() -> int:
     chosen = {name: available[name] for name in arguments.names or available}
     last = {name: chosen.pop(name) for name in LAST_AND_ALONE if arguments.full and name in chosen}
     before = taken_before(build)
-    outcomes = run_groups(chosen, jobs, before) | run_groups(last, 1, before)
+    environments = [] if arguments.names else list(ENVIRONMENTS)
+    outcomes = run_groups(chosen, jobs, before, build, environments) | run_groups(last, 1, before, build, [])
     (build / TIMES).write_text(json.dumps(before | {name: round(outcome.seconds, 1) for name, outcome in outcomes.items()}))
     total = Outcome()
     for each in outcomes.values():

@@ -322,8 +322,8 @@ class ScatterLowering {
 
   // Numbers one by one: lanes compute where a block of them belongs, and what is combined there, if
   // that is not in memory; then one after the other is combined. With `has_spare` places are those
-  // of place_or_spare; else the first index of one that is outside is -1. The lanes store numbers
-  // of 32 bits and more alone, for which vectors have masks.
+  // of place_or_spare; else the first index of one that is outside is -1: bytes that tell it would
+  // be stored one by one where vectors have no masks for them.
   void in_blocks(KernelMaker& maker, const ScatterEmitter::ValueRange& all, bool has_spare,
                  const std::function<void(const Values& to, ValueId x)>& combine) {
     Builder& b = maker.b();
