@@ -13,6 +13,7 @@ import threading
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 import run_tests  # noqa: E402
+from functions import run_tests_of  # noqa: E402
 
 
 def begun(groups: list[str], environments: list[str], make) -> list[str]:
@@ -78,19 +79,5 @@ def test_groups_and_environments_exist():
             assert list((ROOT / "tests").glob(f"*/{group}.py")), group
 
 
-def main() -> int:
-    failed = 0
-    for name, test in list(globals().items()):
-        if not name.startswith("test_"):
-            continue
-        try:
-            test()
-            print(f"PASS {name}")
-        except AssertionError as error:
-            failed += 1
-            print(f"FAIL {name}: {error or 'see the source'}")
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_tests_of(globals()))

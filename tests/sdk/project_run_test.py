@@ -11,6 +11,9 @@ import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/repository"))
+from functions import run_tests_of  # noqa: E402
+
 spec = importlib.util.spec_from_file_location("run", ROOT / "backends/template/project/tests/run.py")
 project = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(project)
@@ -50,19 +53,5 @@ def test_the_device_says_what_it_flushes():
     assert project.flushed_types(rows[2:], "/a/libnpu.so") == set()
 
 
-def main():
-    failed = 0
-    for name, test in list(globals().items()):
-        if not name.startswith("test_"):
-            continue
-        try:
-            test()
-            print(f"PASS {name}")
-        except AssertionError as error:
-            failed += 1
-            print(f"FAIL {name}: {error or 'see the source'}")
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_tests_of(globals()))
