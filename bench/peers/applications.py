@@ -530,6 +530,28 @@ def remade():
     return jax.grad(loss), [[scaled(256, 256, seed=i) for i in range(6)], numbers(128, 256)]
 
 
+def squared_distances(x, y):
+    return (x**2).sum(1)[:, None] - 2 * x @ y.T + (y**2).sum(1)[None]
+
+
+def nearest():
+    return lambda x, y: lax.top_k(-squared_distances(x, y), 8), [numbers(4096, 16), numbers(4096, 16, seed=1)]
+
+
+def kernel_sums():
+    def total(x, y, weights):
+        return ((jnp.exp(squared_distances(x, y) / -8) @ weights) ** 2).sum()
+    return jax.grad(total), [numbers(4096, 16), numbers(4096, 16, seed=1), numbers(4096, 8, seed=2)]
+
+
+def loss_of_words():
+    """Of the logits of a large vocabulary; gradients of what they are made of."""
+    def loss(x, words, labels):
+        return -jnp.take_along_axis(jax.nn.log_softmax(x @ words.T), labels[:, None], 1).mean()
+    labels = np.random.RandomState(0).randint(0, 16000, 1024).astype(np.int32)
+    return jax.grad(loss, (0, 1)), [numbers(1024, 256), np.float32(0.1) * numbers(16000, 256, seed=1), labels]
+
+
 APPLICATIONS = {
     "gradients of 128 examples": per_example_gradients, "hessian of 64 weights": hessian, "32 networks at once": ensemble,
     "MLP step, bf16": bf16_step, "encoder layer, bf16": bf16_block, "convolution and mean, f16": f16_images,
@@ -548,4 +570,5 @@ APPLICATIONS = {
     "ray marching 128x128": ray_marching, "optimal transport of 128": transport, "LAMB of 8 arrays": lamb_step,
     "policy gradient": policy_gradient, "contrastive loss of 256": contrastive, "matrix factorisation step": factorised,
     "masked reconstruction": masked_reconstruction, "recomputed layers, gradient": remade,
+    "nearest 8 of 4096 points": nearest, "kernel sums of 4096 points, gradient": kernel_sums, "loss of 16000 words, gradient": loss_of_words,
 }

@@ -168,19 +168,19 @@ def transformer_layer(w, x, mask):
     return x + jax.nn.gelu(layer_norm(x) @ w["up"]) @ w["down"]
 
 
-def transformer_step():
-    """Next-token training of 2 layers of 128, length 64, batch 4, 1,000 tokens."""
+def transformer_step(length: int = 64, batch: int = 4, features: int = 128, words: int = 1000):
+    """Next-token training of 2 layers."""
     def loss(w, tokens):
         x = w["tokens"][tokens[:, :-1]] + w["places"]
-        mask = jnp.where(jnp.tri(64, dtype=bool), 0.0, -1e9)
+        mask = jnp.where(jnp.tri(length, dtype=bool), 0.0, -1e9)
         for layer in w["layers"]:
             x = transformer_layer(layer, x, mask)
-        return cross_entropy(layer_norm(x) @ w["tokens"].T, jax.nn.one_hot(tokens[:, 1:], 1000))
-    layers = [{"qkv": scaled(128, 384, seed=i), "out": scaled(128, 128, seed=i), "up": scaled(128, 512, seed=i),
-               "down": scaled(512, 128, seed=i)} for i in range(2)]
-    w = {"tokens": 0.1 * numbers(1000, 128), "places": 0.1 * numbers(64, 128), "layers": layers}
+        return cross_entropy(layer_norm(x) @ w["tokens"].T, jax.nn.one_hot(tokens[:, 1:], words))
+    layers = [{"qkv": scaled(features, 3 * features, seed=i), "out": scaled(features, features, seed=i),
+               "up": scaled(features, 4 * features, seed=i), "down": scaled(4 * features, features, seed=i)} for i in range(2)]
+    w = {"tokens": 0.1 * numbers(words, features), "places": 0.1 * numbers(length, features), "layers": layers}
     w = jax.tree.map(lambda x: x.astype(np.float32), w)
-    return descended(loss), [w, np.random.default_rng(0).integers(0, 1000, (4, 65)).astype(np.int32)]
+    return descended(loss), [w, np.random.default_rng(0).integers(0, words, (batch, length + 1)).astype(np.int32)]
 
 
 def decode(layers: int = 4, tokens: int = 16_384, heads: int = 12, places: int = 256):
@@ -236,6 +236,7 @@ MODELS = {
     "MLP step, batch 64, 784-512-256-10": mlp_step,
     "GRU step, batch 16, 30 x 64": gru_step,
     "transformer step, 2 layers, 4 x 64 x 128": transformer_step,
+    "transformer step, 2 layers, 2048 x 256": lambda: transformer_step(2048, 1, 256, 4096),
     "encoder layer, 128 x 768": lambda: encoder_of_768(False),
     "encoder layer, 128 x 768, gradient": lambda: encoder_of_768(True),
     "GPT decode, 4 layers of 768": decode,
@@ -248,7 +249,7 @@ def attentions():
     def total(q, k, v):
         return (attention(q, k, v) ** 2).sum()
     gradients = jax.grad(total, (0, 1, 2))
-    for length in (256, 1024):
+    for length in (256, 1024, 2048):
         arrays = [numbers(1, 4, length, 64, seed=i) for i in range(3)]
         yield f"4 heads of {length} x 64", attention, arrays
         yield f"4 heads of {length} x 64, gradient", gradients, arrays

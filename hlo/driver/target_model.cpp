@@ -82,6 +82,9 @@ lower::CostModel cost_model_of(const backend::TargetInfo& target) {
     constexpr int64_t kMost = int64_t{1} << 31;
     cost.busy_lanes =
         std::clamp<int64_t>(target.compute_units, 1, kMost) * std::min(cost.lanes, kMost);
+    // A block of rows takes many times as long as the launches that make it.
+    constexpr int64_t kBytesALane = 4096;
+    cost.row_block_bytes = std::max(cost.row_block_bytes, cost.busy_lanes * kBytesALane);
     cost.lane_scan = 16;
     cost.workgroup_scan = 32;
   }

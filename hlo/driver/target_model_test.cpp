@@ -69,6 +69,7 @@ TEST(CostModel, ReadsTheTarget) {
   EXPECT_EQ(model.fused_inputs, 7);
   EXPECT_EQ(model.few_results, 200);
   EXPECT_EQ(model.busy_lanes, 400 * 64);
+  EXPECT_EQ(model.row_block_bytes, 400 * 64 * 4096);
   EXPECT_EQ(model.long_reduction, 6250);
   EXPECT_DOUBLE_EQ(model.seconds(1e6, 1), 1e-5 + 1e-6);
   EXPECT_DOUBLE_EQ(model.seconds(1, 1e8), 1e-5 + 1e-5);

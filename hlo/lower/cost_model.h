@@ -90,6 +90,9 @@ struct CostModel {
   int64_t split_turns = 32;
   /// Scores of an attention from which it keeps none of them in memory: fewer stay in a cache.
   int64_t attention_scores = int64_t{1} << 18;
+  /// Bytes of a block of rows of a large array, which is computed by blocks if they are several
+  /// (row-blocks).
+  int64_t row_block_bytes = int64_t{2} << 20;
   /// Dimensions of a transpose from which it goes through scratch by tiles.
   int64_t tiled_transpose = 16;
   /// Elements of short rows from which that pays where lanes are wide vectors and the rows of the

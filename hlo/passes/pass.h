@@ -140,6 +140,9 @@ Result<bool> recognize_idioms(Module& module, const PassOptions& options = {});
 /// for them.
 Result<bool> fuse_elements(Module& module, const PassOptions& options = {});
 Result<bool> first_elements(Module& module);
+/// Computes large arrays that products make, and that products and reductions use up, by blocks of
+/// their rows, in loops that keep a block alone. Sums over rows are added in another order.
+Result<bool> compute_in_row_blocks(Module& module, const PassOptions& options = {});
 /// Makes fusions of attentions (lower/schedules/products/attention.h) whose scores are many.
 Result<bool> fuse_attention(Module& module, const PassOptions& options = {});
 /// Replaces fusions within fusions by the ops that they consist of.
