@@ -114,6 +114,52 @@ TEST(CpuCode, LanesAreVectors) {
   EXPECT_EQ(count(whole + part, R"(@llvm\.fma|@llvm\.fmuladd| contract | fast )"), 0);
 }
 
+// A few numbers of 64 bits, of which others are made, do not halve the lanes of 160 of 32 bits, and
+// a chain of few values at a time is computed for two vectors together.
+TEST(CpuCode, RandomBitsFillVectors) {
+  constexpr int64_t kCount = 5003;
+  constexpr int kRounds = 40;
+  std::string text = R"(func.func @main(%k: tensor<ui32>) -> tensor<Nxui32> {
+  %i = stablehlo.iota dim = 0 : tensor<Nxui64>
+  %x0 = stablehlo.convert %i : (tensor<Nxui64>) -> tensor<Nxui32>
+  %a = stablehlo.broadcast_in_dim %k, dims = [] : (tensor<ui32>) -> tensor<Nxui32>
+  %b = stablehlo.constant dense<19> : tensor<Nxui32>
+)";
+  for (int i = 0; i < kRounds; ++i) {
+    text += fmt::format(
+        "  %l{0} = stablehlo.shift_left %x{0}, %b : tensor<Nxui32>\n"
+        "  %r{0} = stablehlo.shift_right_logical %x{0}, %b : tensor<Nxui32>\n"
+        "  %t{0} = stablehlo.xor %l{0}, %r{0} : tensor<Nxui32>\n"
+        "  %x{1} = stablehlo.add %t{0}, %a : tensor<Nxui32>\n",
+        i, i + 1);
+  }
+  text += fmt::format("  return %x{} : tensor<Nxui32>\n}}", kRounds);
+  for (size_t at = 0; (at = text.find("<Nx", at)) != std::string::npos;)
+    text.replace(at, 3, fmt::format("<{}x", kCount));
+  const Made made = made_of(text);
+  EXPECT_EQ(made.compilation.placement.size(), 1U);
+  int64_t vectors = 0;
+  const std::regex expression(R"(= (?:x?or|or disjoint) <(\d+) x i32>)");
+  for (std::sregex_iterator at(made.code.begin(), made.code.end(), expression), end; at != end;
+       ++at, ++vectors) {
+    EXPECT_GE(std::stoll((*at)[1].str()) * 4, 2 * codegen::host().vector_bytes);
+  }
+  EXPECT_GE(vectors, kRounds);
+  hlo::RunTarget target;
+  target.client = runtime::Client::open(backend::make_cpu_backend(1)).value();
+  const std::vector<Literal> arguments = {Literal::scalar_integer(ElementType::kU32, 77)};
+  std::vector<hlo::CheckFailure> failures;
+  int64_t checks = 0;
+  const auto results =
+      hlo::run_on_device(target, *module_of(text), arguments, hlo::Checks(&failures, &checks), {});
+  ASSERT_TRUE(results) << results.error().to_string();
+  for (int64_t i = 0; i < kCount; ++i) {
+    auto x = static_cast<uint32_t>(i);
+    for (int round = 0; round < kRounds; ++round) x = (x << 19 ^ x >> 19) + 77;
+    ASSERT_EQ((*results)[0].get_integer(i), x) << i;
+  }
+}
+
 // LLVM 19 has no vectors of halves for processors of x86 without AVX512-FP16, and loses NaNs there:
 // bits_test has the values.
 TEST(CpuCode, HalvesAreComparedAsFloats) {

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <bit>
 #include <set>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "backends/cpu/codegen/emitter.h"
 #include "backends/llvm/operations.h"
@@ -22,6 +24,8 @@ namespace {
 constexpr int64_t kLeastFlat = 8;  // Elements from which vectors are along the last dimension.
 constexpr size_t kMostNodesAbreast = 120;     // for vectors of several registers
 constexpr size_t kMostNodesFourAbreast = 60;  // with sixteen registers
+constexpr size_t kMostNodesOfChain = 400;     // the same, of values that few registers hold
+constexpr size_t kMostLive = 6, kMostLiveOf32 = 14;
 constexpr size_t kMostAccessesAbreast = 12;
 constexpr int64_t kFewestOfRow = 8, kMostOfRow = 32;  // of rows in vectors of one register
 constexpr size_t kMostNodes = 4000;                   // in vectors
@@ -46,11 +50,12 @@ CpuKernelEmitter::VectorPlan CpuKernelEmitter::plan_of(const Node& n) {
   if (extent < 2) return plan;
   const Varying varying(kernel_, n, {kernel_.block(n.blocks[0]).arguments[plan.dimension]});
   if (!varying.together() || varying.nodes() > kMostNodes) return plan;
-  const int64_t element = varying.widest() == 0 ? 4 : varying.widest();
+  const int64_t widest = varying.widest_of_many();
+  const int64_t element = widest == 0 ? 4 : widest;
   const auto most = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(extent)));
   int64_t lanes = vector_bytes_ / element;
   // Operations on several registers overlap, if there are enough registers.
-  if (n.op == OpCode::kLanes && varying.nodes() <= kMostNodesAbreast) {
+  if (n.op == OpCode::kLanes && (varying.nodes() <= kMostNodesAbreast || is_chain(n, varying))) {
     const bool many = varying.accesses() > kMostAccessesAbreast || reduces_rows(n);
     const bool four = vector_bytes_ >= 64 ||
                       (varying.has_short_functions() && varying.nodes() <= kMostNodesFourAbreast);
@@ -59,6 +64,46 @@ CpuKernelEmitter::VectorPlan CpuKernelEmitter::plan_of(const Node& n) {
   // A mask takes a byte a lane, and LLVM keeps one of several registers as so many scalars.
   plan.width = std::max<int64_t>(std::min({lanes, most, vector_bytes_}), 1);
   return plan;
+}
+
+// Appends the nodes of a block and of those that conditions of whole bodies contain; false if there
+// are other blocks.
+bool CpuKernelEmitter::flatten(BlockId block, std::vector<NodeId>& nodes) const {
+  for (const NodeId id : kernel_.block(block).nodes) {
+    const Node& n = kernel_.node(id);
+    nodes.push_back(id);
+    if (n.blocks.empty()) continue;
+    if (n.op != OpCode::kIf || !n.results.empty()) return false;
+    for (const BlockId inner : n.blocks) {
+      if (!flatten(inner, nodes)) return false;
+    }
+  }
+  return true;
+}
+
+// Whether a long body without math functions keeps so few values at a time that registers hold two
+// vectors of each, as the rounds of a random number do.
+bool CpuKernelEmitter::is_chain(const Node& lanes, const Varying& varying) const {
+  std::vector<NodeId> nodes;
+  if (varying.nodes() > kMostNodesOfChain || varying.has_functions()) return false;
+  if (!flatten(lanes.blocks[0], nodes)) return false;
+  std::unordered_map<ValueId, size_t> last;  // The node that uses a value last.
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    for (const ValueId operand : kernel_.node(nodes[i]).operands) last[operand] = i;
+  }
+  std::unordered_set<ValueId> live;
+  size_t most = 0;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const Node& n = kernel_.node(nodes[i]);
+    for (const ValueId result : n.results) {
+      if (varying(result) && last.contains(result)) live.insert(result);
+    }
+    most = std::max(most, live.size());
+    for (const ValueId operand : n.operands) {
+      if (last[operand] == i) live.erase(operand);
+    }
+  }
+  return most <= (vector_bytes_ >= 64 ? kMostLiveOf32 : kMostLive);
 }
 
 // Whether a few shuffles of each vector take rows of leaves apart, which are more than a few.

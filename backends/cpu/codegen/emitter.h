@@ -151,6 +151,8 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
   bool has_row_of_leaves(const kernel::Node& reduce) const;
   bool reduces_rows(const kernel::Node& n) const;
   VectorPlan plan_of(const kernel::Node& n);
+  bool is_chain(const kernel::Node& lanes, const Varying& varying) const;
+  bool flatten(kernel::BlockId block, std::vector<kernel::NodeId>& nodes) const;
   /// A lanes loop with as many of its last dimensions as possible in the last one, along which its
   /// vectors then are. The node is a copy: its blocks are the kernel's.
   struct FlatLanes {

@@ -134,8 +134,21 @@ void Varying::node(const Node& n) {
   for (const ValueId result : n.results) {
     const ElementType type = kernel_.value(result).type;
     if (!varies_[result] || type == kernel_.index_type || is_pred(type)) continue;
-    widest_ = std::max(widest_, static_cast<int64_t>(storage_bytes(type)));
+    const auto bytes = static_cast<int64_t>(storage_bytes(type));
+    widest_ = std::max(widest_, bytes);
+    ++numbers_[bytes];
   }
+}
+
+int64_t Varying::widest_of_many() const {
+  constexpr size_t kFew = 16;  // One in so many.
+  size_t all = 0, wider = 0;
+  for (const auto& [bytes, count] : numbers_) all += count;
+  for (auto each = numbers_.rbegin(); each != numbers_.rend(); ++each) {
+    wider += each->second;
+    if (wider * kFew > all) return each->first;
+  }
+  return widest_;
 }
 
 }  // namespace tenon::cpu

@@ -2,6 +2,7 @@
 // the lanes of a vector.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "core/kernel/ir/kernel.h"
@@ -22,8 +23,12 @@ class Varying {
   bool together() const { return together_; }
   /// Bytes of the widest varying number that is not an index; 0 if there is none.
   int64_t widest() const { return widest_; }
+  /// The same without those that are so few that they may take several registers.
+  int64_t widest_of_many() const;
   /// The number of operations within.
   size_t nodes() const { return nodes_; }
+  /// Whether there are math functions.
+  bool has_functions() const { return functions_ > 0; }
   /// Whether there are math functions, all of them chains of few operations: those of several
   /// vectors overlap.
   bool has_short_functions() const { return functions_ > 0 && long_functions_ == 0; }
@@ -47,6 +52,7 @@ class Varying {
   bool changed_ = false;
   bool together_ = true;
   int64_t widest_ = 0;
+  std::map<int64_t, size_t> numbers_;  ///< How many numbers have so many bytes.
   size_t nodes_ = 0;
   size_t functions_ = 0;
   size_t long_functions_ = 0;

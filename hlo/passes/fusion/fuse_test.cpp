@@ -237,6 +237,47 @@ TEST(FusedReductions, ReadViewsOfArraysInMemory) {
   EXPECT_EQ(fusions[0]->operand_type(0).rank(), 1);
 }
 
+// The fusions of `rounds` times two ops of a chain, which begins with an iota and ends in a product
+// with a repeated number.
+std::vector<Instruction*> fusions_of_chain(std::unique_ptr<Module>& kept, const std::string& first,
+                                           const std::string& second, const std::string& type,
+                                           int rounds) {
+  std::string text =
+      "func.func @main(%k: tensor<TYPE>) -> tensor<4096xTYPE> {\n"
+      "  %x0 = stablehlo.iota dim = 0 : tensor<4096xTYPE>\n"
+      "  %c = stablehlo.constant dense<3> : tensor<4096xTYPE>\n";
+  for (int i = 0; i < rounds; ++i) {
+    text += fmt::format("  %y{0} = stablehlo.{1} %x{0}, %c : tensor<4096xTYPE>\n", i, first);
+    text +=
+        fmt::format("  %x{0} = stablehlo.{2} %y{1}, %x{1} : tensor<4096xTYPE>\n", i + 1, i, second);
+  }
+  text += fmt::format(
+      "  %ks = stablehlo.broadcast_in_dim %k, dims = [] : (tensor<TYPE>) -> tensor<4096xTYPE>\n"
+      "  %r = stablehlo.add %x{}, %ks : tensor<4096xTYPE>\n  return %r : tensor<4096xTYPE>\n}}",
+      rounds);
+  for (size_t at = 0; (at = text.find("TYPE", at)) != std::string::npos;) text.replace(at, 4, type);
+  auto module = import_module(text, "t");
+  EXPECT_TRUE(module) << module.error().to_string();
+  kept = *std::move(module);
+  EXPECT_TRUE(fuse_elements(*kept) && verify(*kept).ok());
+  return ops(*kept, {"fusion"});
+}
+
+// Integer ops are short: the rounds of a random number are one kernel with its iota and its key,
+// where as many ops on floats are two.
+TEST(FusedChains, OfIntegersAreLong) {
+  std::unique_ptr<Module> module;
+  const auto integers = fusions_of_chain(module, "shift_right_logical", "xor", "ui32", 100);
+  ASSERT_EQ(integers.size(), 1U);
+  EXPECT_EQ(std::ssize(ops(*module, {"iota", "broadcast_in_dim", "xor"})), 0);
+  EXPECT_GT(fusions_of_chain(module, "shift_right_logical", "xor", "ui32", 200).size(), 1U);
+  EXPECT_GT(fusions_of_chain(module, "divide", "add", "ui32", 70).size(), 1U);
+  EXPECT_EQ(fusions_of_chain(module, "multiply", "add", "f32", 30).size(), 1U);
+  EXPECT_GT(fusions_of_chain(module, "multiply", "add", "f32", 50).size(), 1U);
+  // At the limit, too, what only repeats is no array in memory.
+  EXPECT_EQ(std::ssize(ops(*module, {"iota", "broadcast_in_dim"})), 0);
+}
+
 // The ops of the fusion of `body`, an op on transposes of %x and others; empty if there is none.
 std::vector<std::string> fused_transposes(const std::string& body, int64_t rows, int64_t columns,
                                           int64_t busy_lanes) {

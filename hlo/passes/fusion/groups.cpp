@@ -73,8 +73,22 @@ const Instruction* FusionGroups::user(const Use& use) const {
   return at;
 }
 
+int64_t Group::operations() const {
+  constexpr int64_t kQuarters = 4;
+  int64_t quarters = 0;
+  for (const Instruction* op : ops) {
+    if (op->info().fusion == FusionKind::kRepeats) continue;
+    const Type& type = op->result_type();
+    const bool is_short = op->info().fusion == FusionKind::kElementwise && type.is_tensor() &&
+                          is_integer(type.element_type()) && op->code() != OpCode::kDivide &&
+                          op->code() != OpCode::kRemainder && op->code() != OpCode::kPower;
+    quarters += is_short ? 1 : kQuarters;
+  }
+  return (quarters + kQuarters - 1) / kQuarters;
+}
+
 bool FusionGroups::is_small(const Group& group) const {
-  return std::ssize(group.ops) <= cost_.fused_ops && group.input_count() <= cost_.fused_inputs;
+  return group.operations() <= cost_.fused_ops && group.input_count() <= cost_.fused_inputs;
 }
 
 bool has_known_sizes(const Instruction& op) {

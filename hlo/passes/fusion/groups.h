@@ -32,6 +32,10 @@ struct Group {
   bool has(const Dims& dims) const;
   /// The number of arrays that the fusion will read.
   int64_t input_count() const;
+  /// The number of ops, as far as they make a kernel long: without those that repeat elements,
+  /// broadcasts and iotas, and with a quarter of the integer ones, which take one instruction and
+  /// few registers (the 20 rounds of a random number are one kernel).
+  int64_t operations() const;
 };
 using GroupPtr = std::shared_ptr<Group>;
 

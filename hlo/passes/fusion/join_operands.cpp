@@ -88,8 +88,7 @@ class Joining {
   }
 
   void merge(const GroupPtr& first, const GroupPtr& second) {
-    const auto ops = static_cast<int64_t>(first->ops.size() + second->ops.size());
-    if (first->is_closed || ops > cost_.fused_ops) return;
+    if (first->is_closed || first->operations() + second->operations() > cost_.fused_ops) return;
     if (first->is_row_fusion && second->is_row_fusion && first->rows != second->rows) return;
     Group both = *first;
     both.ops.insert(both.ops.end(), second->ops.begin(), second->ops.end());

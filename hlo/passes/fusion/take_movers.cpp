@@ -66,7 +66,7 @@ class Movers {
       if (is_product(*use.user, cost_)) return;
       const GroupPtr group =
           use.user->parent() == &groups_.computation() ? groups_.of(use.user) : nullptr;
-      if (group == nullptr || static_cast<int64_t>(group->ops.size()) >= cost_.fused_ops) return;
+      if (group == nullptr) return;
       const auto [known, added] = number.try_emplace(group, readers.size());
       if (added) readers.push_back({group, {}});
       readers[known->second].second.push_back(use);
