@@ -8,8 +8,31 @@
 namespace tenon::hlo {
 namespace {
 
+// Gives each elementwise reader of a repeated array, such as a mask that several attentions share,
+// a copy of its own: nothing but the attention uses what it takes.
+void repeat_for_each_reader(Computation& computation, const lower::CostModel& cost) {
+  std::vector<Instruction*> repeated;
+  for (Instruction& op : computation) {
+    const bool repeats = op.code() == OpCode::kBroadcastInDim || op.code() == OpCode::kIota;
+    const Type* const type = repeats && op.uses().size() > 1 ? &op.result_type() : nullptr;
+    if (type != nullptr && type->shape().is_static() &&
+        element_count(type->dims()) >= cost.attention_scores)
+      repeated.push_back(&op);
+  }
+  for (Instruction* op : repeated) {
+    const std::vector<Use> uses = op->uses();
+    for (size_t i = 1; i < uses.size(); ++i) {
+      Instruction& user = *uses[i].user;
+      if (user.parent() != &computation || user.info().fusion != FusionKind::kElementwise) continue;
+      Instruction* const copy = computation.insert(Cloner().clone(*op), op->next());
+      user.set_operand(uses[i].operand, copy->result());
+    }
+  }
+}
+
 Result<bool> fuse_attention_in(Computation& computation, const lower::CostModel& cost) {
   bool changed = false;
+  repeat_for_each_reader(computation, cost);
   std::vector<Instruction*> products;
   for (Instruction& op : computation) {
     if (op.code() == OpCode::kFusion) continue;

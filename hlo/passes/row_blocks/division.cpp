@@ -211,6 +211,8 @@ std::vector<RowDivision> divisions_of(const Instruction& op) {
     if (!is_static(operand.type())) return {};
   }
   if (op.result_count() == 0 || !std::ranges::all_of(op.result_types(), is_static)) return {};
+  // Values that a region captures are not divided.
+  if (op.region_count() > 0 && !captured_values(op).empty()) return {};
   switch (op.code()) {
     case OpCode::kBroadcastInDim:
       return of_broadcast(op);
@@ -285,6 +287,9 @@ std::vector<Value> block_of(Builder& b, const Instruction& op, const RowDivision
       copy->mutable_attributes().set(AttrKey::limit_indices, limits);
     }
   }
+  if (division.is_combined() && op.code() == OpCode::kDotGeneral) {
+    copy->set_result_type(0, Type::tensor(sum_type(op, division), dims_of(op)));
+  }
   Instruction* const block = b.create(std::move(copy));
   if (block == nullptr) return {};
   if (op.code() != OpCode::kIota || op.integer(AttrKey::iota_dimension) != division.result)
@@ -297,7 +302,13 @@ Value neutral_of(Builder& b, const Instruction& op, const RowDivision& division,
                  const std::vector<Value>& operands) {
   const Dims& dims = dims_of(op);
   if (division.combiner != OpCode::kAdd) return b.broadcast_scalar(operands[1], dims);
-  return b.splat(Shape(op.result_type().element_type(), dims), 0);
+  return b.splat(Shape(sum_type(op, division), dims), 0);
+}
+
+ElementType sum_type(const Instruction& op, const RowDivision& division) {
+  const ElementType type = op.result_type().element_type();
+  const bool is_narrow = is_float(type) && storage_bytes(type) < storage_bytes(ElementType::kF32);
+  return is_narrow && division.combiner == OpCode::kAdd ? ElementType::kF32 : type;
 }
 
 }  // namespace tenon::hlo

@@ -38,9 +38,13 @@ struct RowBlock {
   int64_t count = 0;
 };
 /// Builds `op` for a block: its results for these rows, or what they add to one that is combined.
-/// `operands` are those of the block. Nothing after an error.
+/// `operands` are those of the block. Products that are combined are of type sum_type(). Nothing
+/// after an error.
 std::vector<Value> block_of(Builder& b, const Instruction& op, const RowDivision& division,
                             const std::vector<Value>& operands, const RowBlock& rows);
+/// The element type in which results of blocks are combined: sums of narrow floats are rounded to
+/// their type behind the last block, as those of a product are.
+ElementType sum_type(const Instruction& op, const RowDivision& division);
 /// The value of a combined result, an op's only one, before the first block; `operands` are the
 /// op's own, as a whole.
 Value neutral_of(Builder& b, const Instruction& op, const RowDivision& division,

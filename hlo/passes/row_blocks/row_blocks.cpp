@@ -8,6 +8,7 @@
 //   %g = dot_general(transposed %w, %d)        %y[%i : %i + 64] = dot_general(%w, %v)
 //                                              %g += dot_general(transposed %w, %d[%i : %i + 64])
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <tuple>
 
@@ -68,8 +69,11 @@ class RowLoop {
       after[0] = number(b, end);
       after = turn(b, after, rows_ - end);
     }
-    if (!b.ok()) return b.status();
     after.erase(after.begin());
+    for (size_t r = 0; r < after.size(); ++r) {
+      after[r] = b.convert(after[r], fusion_.result_type(r).element_type());
+    }
+    if (!b.ok()) return b.status();
     fusion_.replace_all_uses(after);
     fusion_.parent()->erase(&fusion_);
     return {};
@@ -111,10 +115,13 @@ class RowLoop {
       const RowDivision& division = divisions_.at(result.def);
       const Value block = blocks_[{result.def, result.index, division.result}];
       const Value before = now[next.size()];
-      next.push_back(
-          division.is_combined()
-              ? b.binary(division.combiner, before, block)
-              : b.dynamic_update_slice(before, block, starts(b, result, division.result, rows)));
+      if (division.is_combined()) {
+        const Value part = b.convert(block, sum_type(*result.def, division));
+        next.push_back(b.binary(division.combiner, before, part));
+      } else {
+        const std::vector<Value> place = starts(b, result, division.result, rows);
+        next.push_back(b.dynamic_update_slice(before, block, place));
+      }
     }
     return next;
   }
@@ -215,7 +222,8 @@ class RowBlocksPass {
     const bool is_long = region.whole_bytes / kLongWhole > cost_.row_block_bytes;
     const int64_t fewest = are_matrices ? 0 : is_long ? kFewestRowsOfLong : kFewestRows;
     const int64_t most = std::max(cost_.row_block_bytes / row_bytes, fewest);
-    if (most == 0 || region.rows / most < kFewestBlocks) return 0;
+    constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();  // The loop counts in s32.
+    if (most == 0 || region.rows / most < kFewestBlocks || region.rows > kMostRows) return 0;
     for (int64_t rows = most; rows > most / 2; --rows) {
       if (region.rows % rows == 0) return rows;
     }
@@ -246,21 +254,23 @@ class RowBlocksPass {
           division.operands[0] != RowDivision::kNone && division.operands[1] != RowDivision::kNone;
       const int64_t rows = rows_of_block(*region, product.result_type(), are_matrices);
       if (rows == 0) continue;
-      TENON_TRY(make_loop(*region, rows, products));
-      return true;
+      return make_loop(*region, rows, products);
     }
     return false;
   }
 
-  static Status make_loop(RowRegion& region, int64_t rows, std::vector<Instruction*>& products) {
+  static Result<bool> make_loop(RowRegion& region, int64_t rows,
+                                std::vector<Instruction*>& products) {
     copy_shared(region);
     for (Instruction*& each : products) {
       if (region.divisions.contains(each)) each = nullptr;
     }
     std::vector<RowDivision> divisions;
     for (const Instruction* op : region.ops) divisions.push_back(region.divisions.at(op));
-    TENON_ASSIGN(Instruction* const fusion, fuse(region.ops));
-    return RowLoop(*fusion, divisions, region.rows, rows).run();
+    const Result<Instruction*> fusion = fuse(region.ops);
+    if (!fusion) return false;
+    TENON_TRY(RowLoop(**fusion, divisions, region.rows, rows).run());
+    return true;
   }
 
   // Replaces ops that others need, too, by copies.
