@@ -8,6 +8,15 @@
 namespace tenon::hlo {
 namespace {
 
+bool has_scores(const Computation& computation, const lower::CostModel& cost) {
+  for (const Instruction& op : computation) {
+    if (op.code() != OpCode::kDotGeneral || !op.result_type().is_tensor()) continue;
+    const Shape& shape = op.result_type().shape();
+    if (shape.is_static() && element_count(shape.dims()) >= cost.attention_scores) return true;
+  }
+  return false;
+}
+
 // Gives each elementwise reader of a repeated array, such as a mask that several attentions share,
 // a copy of its own: nothing but the attention uses what it takes.
 void repeat_for_each_reader(Computation& computation, const lower::CostModel& cost) {
@@ -32,7 +41,7 @@ void repeat_for_each_reader(Computation& computation, const lower::CostModel& co
 
 Result<bool> fuse_attention_in(Computation& computation, const lower::CostModel& cost) {
   bool changed = false;
-  repeat_for_each_reader(computation, cost);
+  if (has_scores(computation, cost)) repeat_for_each_reader(computation, cost);
   std::vector<Instruction*> products;
   for (Instruction& op : computation) {
     if (op.code() == OpCode::kFusion) continue;
