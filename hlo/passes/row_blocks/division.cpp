@@ -254,11 +254,6 @@ std::optional<RowDivision> division_by_result(const Instruction& op, int64_t dim
   return {};
 }
 
-bool is_splat(const Instruction& op) {
-  return op.code() == OpCode::kConstant &&
-         op.attr<DenseAttr>(AttrKey::value)->values.shape().is_scalar();
-}
-
 Value splat_block(Builder& b, const Instruction& splat, int64_t dimension, int64_t count) {
   const DenseAttr& value = *splat.attr<DenseAttr>(AttrKey::value);
   Dims dims = value.shape.dims();

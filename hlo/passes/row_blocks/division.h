@@ -50,8 +50,6 @@ ElementType sum_type(const Instruction& op, const RowDivision& division);
 Value neutral_of(Builder& b, const Instruction& op, const RowDivision& division,
                  const std::vector<Value>& operands);
 
-/// Whether a constant has equal elements.
-bool is_splat(const Instruction& op);
 /// A splat with `count` elements along `dimension`.
 Value splat_block(Builder& b, const Instruction& splat, int64_t dimension, int64_t count);
 

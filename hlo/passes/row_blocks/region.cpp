@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "hlo/lower/lower_op.h"
+
 namespace tenon::hlo {
 namespace {
 
@@ -107,7 +109,7 @@ class RegionFinder {
 
   // Whether an op is made of few elementwise ops, of constants and repeated small arrays: a mask.
   bool is_free_of_arrays(const Instruction& op, int& ops) const {
-    if (op.code() == OpCode::kConstant) return is_splat(op);
+    if (op.code() == OpCode::kConstant) return lower::is_inline_constant(op);
     if (op.code() == OpCode::kParameter || ++ops > kMostFreeOps) return false;
     const bool is_elementwise = op.info().fusion == FusionKind::kElementwise;
     const bool repeats = op.code() == OpCode::kBroadcastInDim;
@@ -258,18 +260,14 @@ class RegionFinder {
       made.ops.push_back(&op);
       const RowDivision& division = divisions_.at(&op);
       made.divisions.emplace(&op, division);
-      if (division.is_combined()) made.whole_bytes += bytes_of(op.result_type());
+      if (division.is_combined()) made.whole_bytes += op.result_type().shape().byte_size();
       for (size_t i = 0; i < op.operand_count(); ++i) {
         if (division.operands[i] == RowDivision::kNone)
-          made.whole_bytes += bytes_of(op.operand_type(i));
+          made.whole_bytes += op.operand_type(i).shape().byte_size();
       }
     }
     made.copies = shared(made.ops, all, own);
     return made;
-  }
-
-  static int64_t bytes_of(const Type& type) {
-    return element_count(type.dims()) * static_cast<int64_t>(storage_bytes(type.element_type()));
   }
 
   Computation& computation_;

@@ -13,6 +13,7 @@
 #include <tuple>
 
 #include "hlo/lower/elements/contraction.h"
+#include "hlo/lower/lower_op.h"
 #include "hlo/lower/schedules/products/attention.h"
 #include "hlo/passes/fusion/fuse.h"
 #include "hlo/passes/pass.h"
@@ -31,10 +32,6 @@ constexpr int64_t kLongWhole = 16;          // of more bytes than these, in byte
 constexpr int64_t kFewProducts = 128;
 constexpr int64_t kLeastGrowth = 4;
 constexpr int64_t kLeastGrowthOfMany = 8;
-
-int64_t bytes_of(const Type& type) {
-  return element_count(type.dims()) * static_cast<int64_t>(storage_bytes(type.element_type()));
-}
 
 // Builds the loop that a fusion of a region's ops, divided as `divisions` say in order, stands for.
 class RowLoop {
@@ -138,7 +135,7 @@ class RowLoop {
     const auto known = blocks_.find({value.def, value.index, dimension});
     if (known != blocks_.end()) return known->second;
     Value block;
-    if (is_splat(*value.def)) {
+    if (lower::is_inline_constant(*value.def)) {
       block = splat_block(b, *value.def, dimension, rows.count);
     } else {
       I64s sizes = value.type().dims();
@@ -196,7 +193,7 @@ class RowBlocksPass {
   bool is_long(const Instruction& product) const {
     const Type& type = product.result_type();
     return type.is_tensor() && type.shape().is_static() && is_float(type.element_type()) &&
-           bytes_of(type) / kFewestBytes >= cost_.row_block_bytes;
+           type.shape().byte_size() / kFewestBytes >= cost_.row_block_bytes;
   }
 
   static bool is_costly(const Instruction& product) {
@@ -218,7 +215,7 @@ class RowBlocksPass {
   // Rows of a block, or 0 if blocks do not pay. Rows of a dimension that all arrays have, of
   // matrices that are independent of one another, may be few.
   int64_t rows_of_block(const RowRegion& region, const Type& large, bool are_matrices) const {
-    const int64_t row_bytes = std::max<int64_t>(bytes_of(large) / region.rows, 1);
+    const int64_t row_bytes = std::max<int64_t>(large.shape().byte_size() / region.rows, 1);
     const bool is_long = region.whole_bytes / kLongWhole > cost_.row_block_bytes;
     const int64_t fewest = are_matrices ? 0 : is_long ? kFewestRowsOfLong : kFewestRows;
     const int64_t most = std::max(cost_.row_block_bytes / row_bytes, fewest);
