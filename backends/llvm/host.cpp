@@ -47,6 +47,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "backends/llvm/abreast.h"
 #include "backends/llvm/masked_memory.h"
 #include "core/base/file.h"
 
@@ -293,6 +294,7 @@ llvm::cl::opt<bool>* option_of_llvm(llvm::StringRef name) {
 
 bool add_emission_passes(llvm::TargetMachine& machine, llvm::legacy::PassManager& passes,
                          llvm::raw_pwrite_stream& out, llvm::CodeGenFileType type) {
+  heed_abreast();
   static std::mutex mutex;  // The option belongs to the process; it is read while passes are added.
   const std::lock_guard lock(mutex);
   static llvm::cl::opt<bool>* const no_strength_reduction = option_of_llvm("disable-lsr");

@@ -1,13 +1,19 @@
 #include "backends/llvm/jit.h"
 
 #include <gtest/gtest.h>
+#include <llvm/ADT/SmallString.h>
 #include <llvm/AsmParser/Parser.h>
 #include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/Support/CommandLine.h>
 #include <llvm/Support/SourceMgr.h>
+#include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
 
+#include <sstream>
+
+#include "backends/llvm/abreast.h"
 #include "backends/llvm/host.h"
 
 namespace tenon::codegen {
@@ -34,6 +40,72 @@ TEST(Host, HasNoInstructionsWithoutAFormOfAvx) {
   EXPECT_TRUE(with_avx.features.ends_with("-sse4a")) << with_avx.features;
   const TargetCpu without = target_cpu("x86_64-linux-gnu", "amdfam10", "").value();
   EXPECT_EQ(without.features.find("sse4a"), std::string::npos) << without.features;
+}
+
+constexpr int kSteps = 16;
+
+// The code for `cpu` of a polynomial of four vectors of AVX2.
+std::string polynomial_of_four_vectors(const TargetCpu& cpu, bool keeps_order) {
+  std::string text = "define void @f(ptr %p, ptr %q, ptr %c, i64 %n) {\nentry:\n";
+  for (int i = 0; i < kSteps; ++i) {
+    text += fmt::format(
+        "%p{0} = getelementptr float, ptr %c, i64 {0}\n%c{0} = load float, ptr %p{0}\n"
+        "%i{0} = insertelement <32 x float> poison, float %c{0}, i64 0\n"
+        "%s{0} = shufflevector <32 x float> %i{0}, <32 x float> poison, <32 x i32> "
+        "zeroinitializer\n",
+        i);
+  }
+  text +=
+      "br label %loop\nloop:\n%i = phi i64 [0, %entry], [%next, %loop]\n"
+      "%from = getelementptr float, ptr %p, i64 %i\n%x = load <32 x float>, ptr %from\n"
+      "%to = getelementptr float, ptr %q, i64 %i\n%y0 = load <32 x float>, ptr %to\n";
+  for (int i = 0; i < kSteps; ++i) {
+    text += fmt::format(
+        "%m{0} = fmul <32 x float> %y{0}, %x\n%y{1} = fadd <32 x float> %m{0}, %s{0}\n", i, i + 1);
+  }
+  text += fmt::format(
+      "store <32 x float> %y{}, ptr %to\n%next = add i64 %i, 32\n"
+      "%more = icmp slt i64 %next, %n\nbr i1 %more, label %loop, label %end\nend:\nret void }}",
+      kSteps);
+  llvm::LLVMContext context;
+  llvm::SMDiagnostic diagnostic;
+  const auto module = llvm::parseAssemblyString(text, diagnostic, context);
+  if (module == nullptr) {
+    ADD_FAILURE() << diagnostic.getMessage().str();
+    return "";
+  }
+  if (keeps_order) keep_abreast(*module->getFunction("f"));
+  const auto machine = make_object_machine(cpu).value();
+  set_target(*module, *machine);
+  llvm::SmallString<0> code;
+  llvm::raw_svector_ostream out(code);
+  llvm::legacy::PassManager passes;
+  EXPECT_TRUE(add_emission_passes(*machine, passes, out, llvm::CodeGenFileType::AssemblyFile));
+  passes.run(*module);
+  return std::string(code);
+}
+
+// How often an addition follows a multiplication, or the other way round.
+int changes_of_operation(const std::string& code) {
+  std::istringstream lines(code);
+  std::string last;
+  int changes = 0;
+  for (std::string line; std::getline(lines, line);) {
+    for (const char* name : {"vmulps", "vaddps"}) {
+      if (line.find(name) == std::string::npos) continue;
+      changes += last != name ? 1 : 0;
+      last = name;
+    }
+  }
+  return changes;
+}
+
+// LLVM's own order is one vector after the other.
+TEST(Host, KeepsTheOrderOfVectorsAbreast) {
+  const auto cpu = target_cpu("x86_64-linux-gnu", "znver3", "");
+  if (!cpu) GTEST_SKIP() << "this LLVM has no code for x86";
+  EXPECT_EQ(changes_of_operation(polynomial_of_four_vectors(*cpu, true)), 2 * kSteps);
+  EXPECT_GT(changes_of_operation(polynomial_of_four_vectors(*cpu, false)), 4 * kSteps);
 }
 
 using Function = int64_t (*)(int64_t);

@@ -188,7 +188,7 @@ std::vector<NodeId> CpuKernelEmitter::transposed_loads(const Node& n, ValueId la
     }
     if (node.op != OpCode::kLoad) return {};
     loaded.insert(node.results[0]);
-    if (node.operands.empty() || is_pred(node.type) || !from_indices) continue;
+    if (node.operands.empty() || !from_indices) continue;
     const auto last = node.operands.end() - 1;
     const bool dense = kernel_.memory(node.memories[0]).resolved_strides().back() == 1;
     if (dense && std::any_of(node.operands.begin(), last, std::ref(along)) &&

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "backends/cpu/codegen/emitter.h"
+#include "backends/llvm/abreast.h"
 #include "backends/llvm/operations.h"
 #include "core/kernel/analysis/slope.h"
 #include "core/kernel/ir/visitor.h"
@@ -24,8 +25,8 @@ namespace {
 constexpr int64_t kLeastFlat = 8;  // Elements from which vectors are along the last dimension.
 constexpr size_t kMostNodesAbreast = 120;     // for vectors of several registers
 constexpr size_t kMostNodesFourAbreast = 60;  // with sixteen registers
-constexpr size_t kMostNodesOfChain = 400;     // the same, of values that few registers hold
-constexpr size_t kMostLive = 6, kMostLiveOf32 = 14;
+// The same, of values that few registers hold.
+constexpr size_t kFewestNodesOfChain = 20, kMostNodesOfChain = 400;
 constexpr size_t kMostAccessesAbreast = 12;
 constexpr int64_t kFewestOfRow = 8, kMostOfRow = 32;  // of rows in vectors of one register
 constexpr size_t kMostNodes = 4000;                   // in vectors
@@ -53,16 +54,11 @@ CpuKernelEmitter::VectorPlan CpuKernelEmitter::plan_of(const Node& n) {
   const int64_t widest = varying.widest_of_many();
   const int64_t element = widest == 0 ? 4 : widest;
   const auto most = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(extent)));
-  int64_t lanes = vector_bytes_ / element;
-  // Operations on several registers overlap, if there are enough registers.
-  if (n.op == OpCode::kLanes && (varying.nodes() <= kMostNodesAbreast || is_chain(n, varying))) {
-    const bool many = varying.accesses() > kMostAccessesAbreast || reduces_rows(n);
-    const bool four = vector_bytes_ >= 64 ||
-                      (varying.has_short_functions() && varying.nodes() <= kMostNodesFourAbreast);
-    lanes *= many ? 1 : four ? 4 : 2;
-  }
+  const int64_t in_register = std::max<int64_t>(vector_bytes_ / element, 1);
+  const Abreast abreast = abreast_of(n, varying, extent, in_register);
+  plan.keeps_order = abreast.keeps_order;
   // A mask takes a byte a lane, and LLVM keeps one of several registers as so many scalars.
-  plan.width = std::max<int64_t>(std::min({lanes, most, vector_bytes_}), 1);
+  plan.width = std::max<int64_t>(std::min({in_register * abreast.vectors, most, vector_bytes_}), 1);
   return plan;
 }
 
@@ -81,12 +77,11 @@ bool CpuKernelEmitter::flatten(BlockId block, std::vector<NodeId>& nodes) const 
   return true;
 }
 
-// Whether a long body without math functions keeps so few values at a time that registers hold two
-// vectors of each, as the rounds of a random number do.
-bool CpuKernelEmitter::is_chain(const Node& lanes, const Varying& varying) const {
+// The greatest number of vectors that a body of operations and conditions alone holds at a time,
+// but for those within math functions.
+std::optional<size_t> CpuKernelEmitter::most_live(const Node& lanes, const Varying& varying) const {
   std::vector<NodeId> nodes;
-  if (varying.nodes() > kMostNodesOfChain || varying.has_functions()) return false;
-  if (!flatten(lanes.blocks[0], nodes)) return false;
+  if (!flatten(lanes.blocks[0], nodes)) return {};
   std::unordered_map<ValueId, size_t> last;  // The node that uses a value last.
   for (size_t i = 0; i < nodes.size(); ++i) {
     for (const ValueId operand : kernel_.node(nodes[i]).operands) last[operand] = i;
@@ -103,7 +98,27 @@ bool CpuKernelEmitter::is_chain(const Node& lanes, const Varying& varying) const
       if (last[operand] == i) live.erase(operand);
     }
   }
-  return most <= (vector_bytes_ >= 64 ? kMostLiveOf32 : kMostLive);
+  return most;
+}
+
+// How many vectors of one register a loop computes at a time: operations of several overlap, where
+// one has to wait for its own last result. Spilling a few of many costs less than that.
+CpuKernelEmitter::Abreast CpuKernelEmitter::abreast_of(const Node& n, const Varying& varying,
+                                                       int64_t extent, int64_t in_register) const {
+  if (n.op != OpCode::kLanes || varying.nodes() > kMostNodesOfChain) return {};
+  if (varying.accesses() > kMostAccessesAbreast || reduces_rows(n)) return {};
+  const bool is_wide = vector_bytes_ >= 64;
+  const size_t registers = is_wide ? 32 : 16;
+  const auto live = most_live(n, varying);
+  const bool are_few = live && *live <= registers * 3 / 4;
+  const bool is_short = varying.nodes() <= kMostNodesAbreast;
+  const bool is_quick = varying.has_short_functions() && varying.nodes() <= kMostNodesFourAbreast;
+  if ((is_short && is_wide) || is_quick) return {4, are_few};
+  if (!live || *live > registers) return {is_short ? 2 : 1, false};
+  if (varying.nodes() < kFewestNodesOfChain) return {2, true};
+  const int64_t rest = extent % (4 * in_register);
+  const bool wastes = rest != 0 && 4 * in_register - rest > extent / 4;
+  return {are_few && !wastes && !varying.has_wide_functions() ? 4 : 2, true};
 }
 
 // Whether a few shuffles of each vector take rows of leaves apart, which are more than a few.
@@ -322,6 +337,13 @@ bool CpuKernelEmitter::moves_apart(const Node& n, ValueId lane) const {
   return !computes && stores > 0;
 }
 
+// A contraction in the same function needs LLVM's order, which saves registers.
+void CpuKernelEmitter::keep_order() {
+  const auto is_contraction = [](const Node& n) { return n.op == OpCode::kContract; };
+  if (std::ranges::any_of(kernel_.nodes, is_contraction)) return;
+  codegen::keep_abreast(*b_.GetInsertBlock()->getParent());
+}
+
 void CpuKernelEmitter::lanes(const Node& whole) {
   const BlockId body = whole.blocks[0];
   const Ids& arguments = kernel_.block(body).arguments;
@@ -330,6 +352,7 @@ void CpuKernelEmitter::lanes(const Node& whole) {
   const Node& n = flat.node;
   if (n.extents == whole.extents && lanes_by_patterns(whole)) return;
   const VectorPlan plan = plan_of(n);
+  if (plan.keeps_order) keep_order();
   if (plan.width == 1) return nest(arguments, whole.extents, std::nullopt, [&] { block(body); });
   if (n.extents == whole.extents && lanes_transposed(n, plan)) return;
   const ValueId lane = arguments[plan.dimension];

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/cpu/codegen/emitter.h"
+#include "backends/llvm/abreast.h"
 #include "backends/llvm/math.h"
 #include "backends/llvm/operations.h"
 
@@ -45,6 +46,7 @@ llvm::Function* CpuKernelEmitter::math_body(const Node& n, llvm::ArrayRef<Value*
   body->setDoesNotThrow();
   body->addFnAttr(llvm::Attribute::NoInline);
   body->setDoesNotAccessMemory();
+  codegen::keep_abreast(*body);
   llvm::IRBuilder<> b(llvm::BasicBlock::Create(context_, "entry", body));
   Value* const y = arguments.size() > 1 ? body->getArg(1) : nullptr;
   b.CreateRet(codegen::math_function(b, n.op, n.type, body->getArg(0), y, target));

@@ -225,7 +225,9 @@ void CpuKernelEmitter::load(const Node& n) {
   if (!provided_.empty()) {
     const auto found = provided_.find(static_cast<kernel::NodeId>(&n - kernel_.nodes.data()));
     if (found != provided_.end()) {
-      values_[n.results[0]] = {nullptr, found->second, 0};
+      Value* const known = found->second;
+      values_[n.results[0]] = {
+          nullptr, is_pred(n.type) ? b_.CreateTrunc(known, type_of(n.type, true)) : known, 0};
       return;
     }
   }

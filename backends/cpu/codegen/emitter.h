@@ -147,11 +147,19 @@ class CpuKernelEmitter : private codegen::KernelEmitter<Lanes> {
   struct VectorPlan {
     size_t dimension = 0;
     int64_t width = 1;
+    bool keeps_order = false;  ///< Instructions of several vectors stay in the order of the kernel.
   };
+  void keep_order();
   bool has_row_of_leaves(const kernel::Node& reduce) const;
   bool reduces_rows(const kernel::Node& n) const;
   VectorPlan plan_of(const kernel::Node& n);
-  bool is_chain(const kernel::Node& lanes, const Varying& varying) const;
+  std::optional<size_t> most_live(const kernel::Node& lanes, const Varying& varying) const;
+  struct Abreast {
+    int64_t vectors = 1;
+    bool keeps_order = false;
+  };
+  Abreast abreast_of(const kernel::Node& n, const Varying& varying, int64_t extent,
+                     int64_t in_register) const;
   bool flatten(kernel::BlockId block, std::vector<kernel::NodeId>& nodes) const;
   /// A lanes loop with as many of its last dimensions as possible in the last one, along which its
   /// vectors then are. The node is a copy: its blocks are the kernel's.

@@ -31,6 +31,11 @@ bool is_short(OpCode function) {
   }
 }
 
+// The reduction of an angle and two polynomials.
+bool is_wide(OpCode function) {
+  return function == OpCode::kSin || function == OpCode::kCos || function == OpCode::kTan;
+}
+
 }  // namespace
 
 Varying::Varying(const kernel::Kernel& kernel, const Node& statement,
@@ -40,7 +45,7 @@ Varying::Varying(const kernel::Kernel& kernel, const Node& statement,
   // Whether a loop-carried value varies may be known only at the end of the loop.
   do {
     changed_ = false;
-    nodes_ = functions_ = long_functions_ = 0;
+    nodes_ = functions_ = long_functions_ = wide_functions_ = 0;
     accesses_ = 0;
     if (statement.op == OpCode::kReduce) {
       reduce(statement);
@@ -110,11 +115,12 @@ void Varying::loop(const Node& n) {
 }
 
 void Varying::node(const Node& n) {
-  if (n.op == OpCode::kLoad || n.op == OpCode::kStore) ++accesses_;
+  if (n.op == OpCode::kStore || (n.op == OpCode::kLoad && any(n.operands))) ++accesses_;
   const bool is_function = kernel::is_scalar_op(n.op) && kernel::is_math(n.op);
   nodes_ += is_function ? kMathNodes : 1;
   functions_ += is_function ? 1 : 0;
   long_functions_ += is_function && !is_short(n.op) ? 1 : 0;
+  wide_functions_ += is_function && is_wide(n.op) ? 1 : 0;
   visit(n, kernel::Overloads{
                [&](kernel::OnScalar) { set(n.results[0], any(n.operands)); },
                [&](kernel::OnLoad) { set(n.results[0], any(n.operands)); },

@@ -27,12 +27,12 @@ class Varying {
   int64_t widest_of_many() const;
   /// The number of operations within.
   size_t nodes() const { return nodes_; }
-  /// Whether there are math functions.
-  bool has_functions() const { return functions_ > 0; }
+  /// Whether there are math functions that need most registers for one vector.
+  bool has_wide_functions() const { return wide_functions_ > 0; }
   /// Whether there are math functions, all of them chains of few operations: those of several
   /// vectors overlap.
   bool has_short_functions() const { return functions_ > 0 && long_functions_ == 0; }
-  /// The number of loads and stores within.
+  /// The number of stores, and of loads that differ from lane to lane.
   size_t accesses() const { return accesses_; }
 
  private:
@@ -56,6 +56,7 @@ class Varying {
   size_t nodes_ = 0;
   size_t functions_ = 0;
   size_t long_functions_ = 0;
+  size_t wide_functions_ = 0;
   size_t accesses_ = 0;
 };
 

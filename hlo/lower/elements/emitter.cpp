@@ -123,6 +123,12 @@ void ElementEmitter::provide(const Instruction& op, Values index, Elements eleme
   if (combines) provided_.insert(&op);
 }
 
+void ElementEmitter::provide(Value value, Values index, const Element& element) {
+  normalise(value.type().dims(), index);
+  known_[key(value)][std::move(index)].push_back({b.current_block(), {element}});
+  provided_values_.insert(key(value));
+}
+
 void ElementEmitter::enter(const Instruction& fusion) {
   for (size_t i = 0; i < fusion.operand_count(); ++i) {
     aliases_[key(fusion.region(0).parameter(i))] = fusion.operand(i);
@@ -147,6 +153,9 @@ Element ElementEmitter::element(Value given, const Values& at) {
   const Dims& dims = value.type().dims();
   if (std::find(dims.begin(), dims.end(), 0) != dims.end()) {
     return constant(value.type().element_type(), 0);
+  }
+  if (provided_values_.contains(key(value))) {
+    if (const Elements* const known = known_at(key(value), index)) return known->front();
   }
   if (const auto found = memories_.find(key(value)); found != memories_.end()) {
     Values row = found->second.row;
@@ -181,14 +190,19 @@ Elements ElementEmitter::elements(const Instruction& op, const Values& index) {
   return made;
 }
 
+const Elements* ElementEmitter::known_at(Key what, const Values& index) const {
+  const auto known = known_.find(what);
+  if (known == known_.end()) return nullptr;
+  const auto at = known->second.find(index);
+  if (at == known->second.end()) return nullptr;
+  const auto open =
+      std::ranges::find_if(at->second, [&](const KnownElements& k) { return b.is_open(k.block); });
+  return open == at->second.end() ? nullptr : &open->elements;
+}
+
 Elements ElementEmitter::remembered(Key what, const Values& index,
                                     const std::function<Elements()>& make) {
-  const KnownAt& known = known_[what];
-  if (const auto at = known.find(index); at != known.end()) {
-    for (const KnownElements& k : at->second) {
-      if (b.is_open(k.block)) return k.elements;
-    }
-  }
+  if (const Elements* const known = known_at(what, index)) return *known;
   const kernel::BlockId block = b.current_block();
   strayed_ |= provided_.contains(what.first);
   check_limits(*what.first);

@@ -58,6 +58,9 @@ class ElementEmitter {
   }
   /// Sets the results of `op` at `index`, while the innermost open block is open.
   void provide(const Instruction& op, Values index, Elements elements);
+  /// Sets the element of `value` at `index`, while the innermost open block is open, also if other
+  /// elements of `value` are read from memory.
+  void provide(Value value, Values index, const Element& element);
   /// Whether elements of a provided reduction or contraction were emitted at some other index, and
   /// so are computed again, in another order. A schedule that provides them then does not fit.
   bool strayed() const { return strayed_; }
@@ -117,6 +120,7 @@ class ElementEmitter {
   };
   static Key key(Value value) { return {value.def, value.index}; }
   void normalise(const Dims& dims, Values& index) const;
+  const Elements* known_at(Key what, const Values& index) const;
   Elements remembered(Key what, const Values& index, const std::function<Elements()>& make);
   void check_limits(const Instruction& op);
   Elements emit(const Instruction& op, const Values& index);
@@ -129,6 +133,7 @@ class ElementEmitter {
   // By op; if its results have different shapes, also by result.
   std::unordered_map<Key, KnownAt, ValueKeyHash> known_;
   std::unordered_set<const Instruction*> provided_;
+  std::unordered_set<Key, ValueKeyHash> provided_values_;
   bool strayed_ = false;
   int depth_ = 0;
   int64_t emitted_ = 0;

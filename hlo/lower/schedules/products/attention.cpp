@@ -13,6 +13,7 @@
 
 #include "hlo/lower/elements/contraction.h"
 #include "hlo/lower/elements/index_math.h"
+#include "hlo/lower/schedules/products/score_arrays.h"
 #include "hlo/lower/schedules/products/tiled_product.h"
 
 namespace tenon::hlo::lower {
@@ -31,7 +32,8 @@ constexpr TuningParameterInfo kAttentionParameters[] = {
 struct AttentionBlock {
   int64_t queries = 0;
   int64_t keys = 0;
-  int64_t parts = 1;  ///< Lanes that share the keys of a query.
+  int64_t parts = 1;               ///< Lanes that share the keys of a query.
+  std::vector<ScoreArray> arrays;  ///< Blocks of these are in scratch too.
 };
 
 int64_t greatest_divisor(int64_t count, int64_t most) {
@@ -105,10 +107,18 @@ class AttentionKernel {
     greatest_ = b_.scratch("greatest", type_, {block_.queries});
     total_ = b_.scratch("total", type_, {block_.queries});
     scale_ = b_.scratch("scale", type_, {block_.queries});
+    for (const ScoreArray& array : block_.arrays) declare(array);
     if (block_.parts > 1) {
       part_greatest_ = b_.scratch("part_greatest", type_, {block_.parts, block_.queries});
       part_total_ = b_.scratch("part_total", type_, {block_.parts, block_.queries});
     }
+  }
+
+  void declare(const ScoreArray& array) {
+    const MemoryId source = e_.memory_of(e_.resolve(array.source));
+    if (source == kernel::kNone) return;
+    const ElementType type = b_.kernel().memory(source).type;
+    arrays_.push_back({array, source, b_.scratch("mask", type, {block_.keys, block_.queries})});
   }
 
   void begin() {
@@ -141,6 +151,7 @@ class AttentionKernel {
                  b_.store(b_.load(found_, at), weights_, {row, column});
                });
     }
+    for (const ArrayTile& tile : arrays_) bring(tile);
     block_.parts == 1 ? weigh() : weigh_in_parts();
     each_sum(sums_, block_.queries, values_, [&](const Values& at, ValueId query, ValueId) {
       b_.store(b_.mul(b_.load(sums_, at), b_.load(scale_, {query})), sums_, at);
@@ -164,6 +175,10 @@ class AttentionKernel {
     const auto make = [&] {
       const Values index = score_index(in_queries, in_keys);
       e_.provide(*of_.scores, index, {{b_.load(weights_, {key, query})}});
+      for (const ArrayTile& tile : arrays_) {
+        const Value value = tile.array.value;
+        e_.provide(e_.resolve(value), index, e_.load(tile.tile, value.type(), {key, query}));
+      }
       return e_.element(of_.logits, index);
     };
     const ValueId inside =
@@ -385,6 +400,28 @@ class AttentionKernel {
     });
   }
 
+  // A block of an array that scores are combined with, keys first.
+  struct ArrayTile {
+    const ScoreArray& array;
+    MemoryId source = kernel::kNone;
+    MemoryId tile = kernel::kNone;
+  };
+
+  void bring(const ArrayTile& tile) {
+    const Values first = score_index(first_query_, first_key_);
+    Values start;
+    for (const int64_t d : tile.array.dims) {
+      start.push_back(d < 0 ? b_.index(0) : first[static_cast<size_t>(d)]);
+    }
+    const bool is_whole = keys_ % block_.keys == 0 && queries_ % block_.queries == 0;
+    const ElementType type = b_.kernel().memory(tile.source).type;
+    const ValueId pad = is_whole                     ? kernel::kNone
+                        : type == ElementType::kPred ? b_.pred(false)
+                                                     : e_.constant(type, 0).re;
+    b_.copy({block_.keys, block_.queries}, tile.tile, {b_.index(0), b_.index(0)}, {0, 1},
+            tile.source, start, {tile.array.keys_dim, tile.array.queries_dim}, pad);
+  }
+
   // Calls body(place in `sums`, row, column) for each sum.
   void each_sum(MemoryId sums, int64_t rows, int64_t columns,
                 const std::function<void(const Values&, ValueId, ValueId)>& body) {
@@ -419,6 +456,7 @@ class AttentionKernel {
   MemoryId weights_ = kernel::kNone, found_ = kernel::kNone, sums_ = kernel::kNone;
   MemoryId greatest_ = kernel::kNone, total_ = kernel::kNone, scale_ = kernel::kNone;
   MemoryId part_greatest_ = kernel::kNone, part_total_ = kernel::kNone;
+  std::vector<ArrayTile> arrays_;
 };
 
 // The attention that the fusion consists of.
@@ -449,7 +487,13 @@ int64_t block_bytes(const Attention& attention, const AttentionBlock& block,
   elements += block.keys * (depth == values ? depth : depth + values);
   if (!is_private) elements += block.queries * values;
   if (!limits.private_memory) elements += block.queries * block.keys;
-  return elements * static_cast<int64_t>(storage_bytes(attention.logits.type().element_type()));
+  int64_t bytes =
+      elements * static_cast<int64_t>(storage_bytes(attention.logits.type().element_type()));
+  for (const ScoreArray& array : block.arrays) {
+    const auto size = static_cast<int64_t>(storage_bytes(array.value.type().element_type()));
+    bytes += block.queries * block.keys * size;
+  }
+  return bytes;
 }
 
 // The number of rows up to `most` that a tile has: one that divides `all`, unless all of those are
@@ -485,6 +529,10 @@ Taken emit_attention(LoweredOp& lowered, const FusedOp& fused, TuningParameters&
   if (block_bytes(*attention, block, limits) > limits.scratch_bytes ||
       lanes > limits.cost.most_lanes) {
     return false;
+  }
+  for (ScoreArray& array : arrays_along_keys(*attention)) {
+    block.arrays.push_back(std::move(array));
+    if (block_bytes(*attention, block, limits) > limits.scratch_bytes) block.arrays.pop_back();
   }
   return try_kernel(lowered, fused.op, "_blocks", [&](KernelMaker& maker) {
     AttentionKernel(maker, *attention, block, limits).run();

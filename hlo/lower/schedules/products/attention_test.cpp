@@ -21,6 +21,7 @@ struct AttentionProgram {
   int axis = 2;
   std::string along = "0, 1";
   std::string bias = "2x5x7xf32";  ///< Added to the scores.
+  std::string logits = "  %s = stablehlo.add %h, %b : tensor<{s}>\n";
   std::string results = "%y", result_types;
 
   std::string text() const {
@@ -34,7 +35,7 @@ struct AttentionProgram {
         "  %zero = stablehlo.constant dense<0.0> : tensor<f32>\n"
         "  %p = stablehlo.dot_general {first} : (tensor<{x}>, tensor<{y}>) -> tensor<{s}>\n"
         "  %h = stablehlo.multiply %p, %half : tensor<{s}>\n"
-        "  %s = stablehlo.add %h, %b : tensor<{s}>\n"
+        "{logits}"
         "  %m = stablehlo.reduce(%s init: %low) applies stablehlo.maximum across dimensions = "
         "[{axis}] : (tensor<{s}>, tensor<f32>) -> tensor<{rows}>\n"
         "  %mb = stablehlo.broadcast_in_dim %m, dims = [{along}] : (tensor<{rows}>) -> "
@@ -55,6 +56,7 @@ struct AttentionProgram {
         fmt::arg("c", values_first ? values : scores),
         fmt::arg("d", values_first ? scores : values), fmt::arg("axis", axis),
         fmt::arg("along", along), fmt::arg("results", results),
+        fmt::arg("logits", fmt::format(fmt::runtime(logits), fmt::arg("s", scores))),
         fmt::arg("r", result_types.empty() ? fmt::format("tensor<{}>", result) : result_types));
   }
 };
@@ -93,6 +95,34 @@ std::vector<AttentionProgram> programs() {
   groups.axis = 3;
   groups.along = "0, 1, 2";
   return {plain, longer, heads, groups};
+}
+
+constexpr const char* kHide =
+    "  %wide = stablehlo.broadcast_in_dim %b, dims = [1, 2] : (tensor<70x300xi1>) -> "
+    "tensor<1x70x300xi1>\n"
+    "  %far = stablehlo.constant dense<-1.0e9> : tensor<{s}>\n"
+    "  %s = stablehlo.select %wide, %h, %far : tensor<1x70x300xi1>, tensor<{s}>\n";
+
+// Hides keys by an array of truth values that all heads share.
+AttentionProgram masked() {
+  AttentionProgram program = programs()[1];
+  program.bias = "70x300xi1";
+  program.logits = kHide;
+  return program;
+}
+
+// Hides later keys by their places.
+AttentionProgram causal() {
+  AttentionProgram program = programs()[1];
+  program.bias = "f32";
+  program.logits =
+      "  %query = stablehlo.iota dim = 0 : tensor<70x300xi32>\n"
+      "  %key = stablehlo.iota dim = 1 : tensor<70x300xi32>\n"
+      "  %past = stablehlo.compare GE, %query, %key : (tensor<70x300xi32>, tensor<70x300xi32>) -> "
+      "tensor<70x300xi1>\n";
+  program.logits += kHide;
+  program.logits.replace(program.logits.find("%b,"), 3, "%past,");
+  return program;
 }
 
 hlo::lower::LowerLimits wide_limits() {
@@ -143,6 +173,37 @@ TEST(Attention, GivesTheResultsOfItsOps) {
     const std::string text = program.text();
     expect_attention(text, arguments_of(*imported(text), false));
   }
+}
+
+TEST(Attention, HidesKeysByTruthValues) {
+  for (const AttentionProgram& program : {masked(), causal()}) {
+    const std::string text = program.text();
+    std::vector<Literal> arguments = arguments_of(*imported(text), false);
+    for (int64_t i = 0; i < arguments[3].element_count(); ++i) {
+      arguments[3].set_double(i, i % 7 < 4 || i % 300 == 0 ? 1 : 0);
+    }
+    expect_attention(text, arguments);
+  }
+}
+
+// An array of masks is brought into scratch by blocks, keys first; none is there for a mask that
+// follows from the places.
+TEST(Attention, BringsMasksIntoScratch) {
+  const auto masks_in = [](const AttentionProgram& program) {
+    hlo::LowerOptions options;
+    options.limits = wide_limits();
+    options.tuning.set("attention", 1);
+    const auto module = fused(program.text());
+    const auto program_of_it = hlo::compile_to_program(*module, options);
+    EXPECT_TRUE(program_of_it) << program_of_it.error().to_string();
+    int64_t count = 0;
+    for (const kernel::Kernel& kernel : program_of_it->kernels)
+      count += std::ranges::count(kernel.memories, "mask", &kernel::Memory::name);
+    return count;
+  };
+  EXPECT_EQ(masks_in(programs()[1]), 1);
+  EXPECT_EQ(masks_in(masked()), 1);
+  EXPECT_EQ(masks_in(causal()), 0);
 }
 
 // -inf hides a key; a row of nothing else is NaN, as its sum of weights is 0.

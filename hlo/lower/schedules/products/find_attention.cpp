@@ -13,6 +13,7 @@ namespace tenon::hlo::lower {
 namespace {
 
 constexpr size_t kMostOps = 48;
+constexpr int kMostDepthOfMask = 8;
 
 // The number that a constant of rank 0, or of equal elements, is.
 std::optional<double> number_of(Value value) {
@@ -20,6 +21,34 @@ std::optional<double> number_of(Value value) {
   const Literal& literal = value.def->attr<DenseAttr>(AttrKey::value)->values;
   if (!is_float(literal.element_type())) return {};
   return literal.get_double(0);
+}
+
+// An elementwise op of integers or truth values.
+bool is_simple(const Instruction& op) {
+  if (op.info().fusion != FusionKind::kElementwise || op.result_count() != 1) return false;
+  if (!op.result_type().is_tensor() || !op.result_type().shape().is_static()) return false;
+  const ElementType type = op.result_type().element_type();
+  return (is_integer(type) || is_pred(type)) && is_elemental(op);
+}
+
+// Whether the elements follow from their places, or from few numbers.
+bool is_of_places(Value value, int depth = 0) {
+  const Instruction& op = *value.def;
+  if (depth > kMostDepthOfMask || !value.type().is_tensor()) return false;
+  const auto is_long = [](int64_t size) { return size != 1; };
+  if (std::ranges::count_if(value.type().dims(), is_long) <= 1) return true;
+  if (op.code() == OpCode::kIota) return true;
+  if (op.code() == OpCode::kConstant) return is_inline_constant(op);
+  if (op.code() != OpCode::kBroadcastInDim && !is_simple(op)) return false;
+  return std::ranges::all_of(op.operands(),
+                             [&](Value operand) { return is_of_places(operand, depth + 1); });
+}
+
+// Whether `op` makes a mask that hides later keys, or those of other sequences: its elements cost
+// less than their places in memory.
+bool is_mask(const Instruction& op) {
+  return is_simple(op) &&
+         std::ranges::all_of(op.operands(), [](Value each) { return is_of_places(each, 1); });
 }
 
 // The reduction along one dimension of whose results `value`, of dimensions `full`, has one for
@@ -189,14 +218,16 @@ class AttentionOps {
                                [&](const Instruction* op) { return are_inside(op->uses()); });
   }
 
-  // Masks and biases, as far as no element is computed more than once and nothing else uses them.
+  // Masks and biases that nothing else uses, as far as no element is computed more than once, but
+  // for those that follow from their places.
   void take_free_ops() {
     for (size_t i = 0; i < attention_.ops.size() && attention_.ops.size() < kMostOps; ++i) {
       if (attention_.ops[i] == attention_.scores) continue;
       for (const Value operand : attention_.ops[i]->operands()) {
         Instruction& op = *operand.def;
         const bool repeats = op.info().fusion == FusionKind::kRepeats && is_elemental(op);
-        const bool is_free = is_elementwise(op) || repeats || op.code() == OpCode::kIota;
+        const bool is_free =
+            is_elementwise(op) || repeats || op.code() == OpCode::kIota || is_mask(op);
         if (is_near(op) && is_free && are_inside(op.uses())) add(&op);
       }
     }
