@@ -372,6 +372,19 @@ def experts():
     return run, [scaled(128, 8), scaled(8, 128, 256), scaled(8, 256, 128), numbers(256, 128)]
 
 
+def sorted_experts():
+    """Tokens sorted by their experts, each multiplied by the matrices of its own; gradients."""
+    def loss(weights, x):
+        gate, up, down = weights
+        probability, chosen = lax.top_k(jax.nn.softmax(x @ gate), 2)
+        order = jnp.argsort(chosen.reshape(-1))
+        sizes = jnp.bincount(chosen.reshape(-1), length=8).astype(jnp.int32)
+        y = lax.ragged_dot(jax.nn.silu(lax.ragged_dot(x[order // 2], up, sizes)), down, sizes)
+        y = jnp.zeros_like(y).at[order].set(y).reshape(-1, 2, x.shape[1])
+        return ((y * probability[..., None]).sum(1) ** 2).mean()
+    return jax.grad(loss), [[scaled(128, 8), scaled(8, 128, 256), scaled(8, 256, 128)], numbers(256, 128)]
+
+
 def rotary():
     def run(x):
         angle = jnp.arange(256)[:, None] * 10000.0 ** (-jnp.arange(32) / 32)
@@ -530,6 +543,10 @@ def remade():
     return jax.grad(loss), [[scaled(256, 256, seed=i) for i in range(6)], numbers(128, 256)]
 
 
+def polynomial():
+    return jnp.polyval, [numbers(64), numbers(300000) / np.float32(4)]
+
+
 def squared_distances(x, y):
     return (x**2).sum(1)[:, None] - 2 * x @ y.T + (y**2).sum(1)[None]
 
@@ -564,7 +581,8 @@ APPLICATIONS = {
     "graph layer, 16000 edges": graph_layer, "graph attention, 16000 edges": graph_attention, "page rank, 40000 edges": page_rank,
     "shortest paths of 128": shortest_paths, "word vectors step": word_vectors, "Viterbi, 200 x 48": viterbi,
     "forward algorithm, gradient": forward_algorithm, "64 edit distances": edit_distances, "sampled text, 32 tokens": sampled_text,
-    "8 experts, 256 tokens": experts, "rotary embedding": rotary, "linear attention, 200 tokens": linear_attention,
+    "8 experts, 256 tokens": experts, "8 experts, sorted tokens, gradient": sorted_experts, "polynomial of 64 coefficients": polynomial,
+    "rotary embedding": rotary, "linear attention, 200 tokens": linear_attention,
     "state space, 1024 x 64": state_space, "rotated image 256x256": rotated, "augmented images, 64": augmented,
     "resized images, 8": resized, "blurred image 256x256": blurred, "edges of 256x256": edges, "spectrogram of 16384": spectrogram,
     "ray marching 128x128": ray_marching, "optimal transport of 128": transport, "LAMB of 8 arrays": lamb_step,

@@ -87,6 +87,7 @@ std::optional<OpCode> function_of_composite(const Instruction& op) {
     return {};
   const auto code = op_from_name(op.text(AttrKey::name));
   if (!code) return {};
+  if (*code == OpCode::kChloRaggedDot) return ragged_dot_of(op) ? code : std::nullopt;
   const OpInfo& info = op_info(*code);
   const bool is_function = info.dialect() == "chlo" && info.ulp_bound > 0 &&
                            info.operand_names().size() == op.operand_count();
@@ -104,9 +105,11 @@ std::optional<OpCode> function_of_composite(const Instruction& op) {
 
 Values decompose(Builder& b, const Instruction& op) {
   if (const auto function = function_of_composite(op)) {
-    const Value result = b.make(*function, op.operands());
-    if (!b.ok()) return Error(b.status());
-    return std::vector<Value>{result};
+    Instruction* const made = *function == OpCode::kChloRaggedDot
+                                  ? b.create(ragged_dot_of(op))
+                                  : b.create(*function, op.operands());
+    if (made == nullptr) return Error(b.status());
+    return std::vector<Value>{made->result()};
   }
   if (linalg_call(op) != nullptr) return expand_linalg_call(b, op);
   if (touches_quantized(op)) return quantized(b, op);

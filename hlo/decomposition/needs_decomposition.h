@@ -3,6 +3,7 @@
 // product of complex numbers, any op on quantized types.
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "hlo/decomposition/decomposition.h"
@@ -26,10 +27,14 @@ bool works_on_storage(const Instruction& op);
 bool needs_decomposition(const Instruction& op);
 
 /// The CHLO function whose name the composite has ("chlo.sinh"), if it can be computed as that op:
-/// it has the op's signature and no attributes. A frontend that keeps CHLO ops as composites gives
-/// each a decomposition that is less accurate than the op's bound, so devices and the evaluator use
-/// the op instead.
+/// it has the op's signature and no attributes but those of a ragged_dot. A frontend that keeps
+/// CHLO ops as composites gives each a decomposition that is less accurate than the op's bound, so
+/// devices and the evaluator use the op instead.
 std::optional<OpCode> function_of_composite(const Instruction& op);
+
+/// The ragged_dot that a composite of that name is; null if its operands or attributes are not
+/// those of the op. A frontend keeps its dimensions as six lists.
+std::unique_ptr<Instruction> ragged_dot_of(const Instruction& composite);
 
 /// The decomposition of an op that needs one, or of a composite with the name of a function.
 Values decompose(Builder& b, const Instruction& op);

@@ -90,6 +90,37 @@ def test_erfc():
     np.testing.assert_allclose(slope, [-2 / math.sqrt(math.pi) * math.exp(-each * each) for each in (0.5, -2)], rtol=1e-6)
 
 
+def expert_of(sizes, rows):
+    """The group of each row, -1 beyond all."""
+    return np.concatenate([np.repeat(np.arange(len(sizes)), sizes), np.full(rows, -1)])[:rows]
+
+
+@pytest.mark.parametrize("sizes", [(3, 0, 2, 1), (100, 0, 1, 129, 0, 50, 10, 20)], ids=["whole", "by blocks"])
+def test_ragged_dot(sizes):
+    rows = sum(sizes) + 5
+    rng = np.random.default_rng(0)
+    x, w = rng.normal(size=(rows, 6)).astype(np.float32), rng.normal(size=(len(sizes), 6, 4)).astype(np.float32)
+    w[1] = np.inf  # Of a group without rows: it reaches no row.
+    of_row = expert_of(sizes, rows)
+    dot = jax.jit(lambda x, w: lax.ragged_dot(x, w, jnp.array(sizes, jnp.int32)))
+    lowered = dot.lower(x, w)
+    assert "chlo.ragged_dot" in lowered.as_text()
+    expected = np.stack([row @ w[g] if g >= 0 else np.zeros(4) for row, g in zip(x, of_row)])
+    np.testing.assert_allclose(dot(x, w), expected, rtol=1e-4, atol=1e-4)
+    by_x, by_w = jax.jit(jax.grad(lambda x, w: dot(x, w).sum(), (0, 1)))(x, w)
+    np.testing.assert_allclose(by_x, np.stack([w[g].sum(1) if g >= 0 else np.zeros(6) for g in of_row]), rtol=1e-4, atol=1e-4)
+    sums = [np.repeat(x[of_row == g].sum(0)[:, None], 4, 1) for g in range(len(sizes))]
+    np.testing.assert_allclose(by_w, np.stack(sums), rtol=1e-4, atol=1e-4)
+    # Sizes of their own for each batch.
+    many = jax.jit(jax.vmap(lax.ragged_dot))
+    batch = many(np.stack([x, x]), np.stack([w, w]), np.stack([sizes, sizes[::-1]]).astype(np.int32))
+    np.testing.assert_allclose(batch[0], expected, rtol=1e-4, atol=1e-4)
+    # With a number of rows that is known later, JAX's own rule holds.
+    exported = jax.export.export(jax.jit(lambda x: lax.ragged_dot(x, w, jnp.array(sizes, jnp.int32))),
+                                 platforms=["tenon"])(jax.ShapeDtypeStruct(jax.export.symbolic_shape("n, 6"), np.float32))
+    assert "chlo.ragged_dot" not in exported.mlir_module()
+
+
 def test_while_loop():
     def collatz(n):
         return lax.while_loop(lambda state: state[0] != 1,

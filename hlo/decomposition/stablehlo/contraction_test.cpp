@@ -108,6 +108,59 @@ TEST(RaggedDot, Contracted) {
   expect_near(reals_of(results[0]), expected);
 }
 
+// More rows than a block: groups of several blocks, of a part of one and of none; the last block
+// begins within the one before it; rows beyond all groups are zero.
+TEST(RaggedDot, RowsByBlocks) {
+  constexpr size_t kRows = 330, kInner = 3, kColumns = 2, kGroups = 8;
+  const Integers sizes = {40, 0, 1, 129, 0, 100, 30, 20};
+  const Reals x = some_reals(kRows * kInner, 1), w = some_reals(kGroups * kInner * kColumns, 2);
+  Reals expected(kRows * kColumns);
+  size_t row = 0;
+  for (size_t g = 0; g < kGroups; ++g) {
+    for (int64_t i = 0; i < sizes[g]; ++i, ++row) {
+      for (size_t j = 0; j < kColumns; ++j) {
+        for (size_t k = 0; k < kInner; ++k) {
+          expected[row * kColumns + j] += x[row * kInner + k] * w[(g * kInner + k) * kColumns + j];
+        }
+      }
+    }
+  }
+  const OpCall op{"chlo.ragged_dot",
+                  ragged("lhs_batching_dimensions = [], rhs_batching_dimensions = [], "
+                         "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1], "
+                         "lhs_ragged_dimensions = [0], rhs_group_dimensions = [0]"),
+                  {"330x2xf64"},
+                  {}};
+  const auto results = op({reals({330, 3}, x), reals({8, 3, 2}, w), integers({8}, sizes)});
+  expect_near(reals_of(results[0]), expected);
+}
+
+// The same for contracted elements. Sizes beyond the end take what is there.
+TEST(RaggedDot, ContractedByBlocks) {
+  constexpr size_t kAll = 330, kGroups = 8;
+  const Integers sizes = {40, 0, 1, 129, 0, 100, 30, 90};
+  const Reals x = some_reals(kAll * 2, 3), y = some_reals(kAll * 3, 4);
+  Reals expected(kGroups * 2 * 3);
+  size_t place = 0;
+  for (size_t g = 0; g < kGroups; ++g) {
+    for (int64_t n = 0; n < sizes[g] && place < kAll; ++n, ++place) {
+      for (size_t i = 0; i < 2; ++i) {
+        for (size_t j = 0; j < 3; ++j) {
+          expected[(g * 2 + i) * 3 + j] += x[i * kAll + place] * y[place * 3 + j];
+        }
+      }
+    }
+  }
+  const OpCall op{"chlo.ragged_dot",
+                  ragged("lhs_batching_dimensions = [], rhs_batching_dimensions = [], "
+                         "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0], "
+                         "lhs_ragged_dimensions = [1], rhs_group_dimensions = []"),
+                  {"8x2x3xf64"},
+                  {}};
+  const auto results = op({reals({2, 330}, x), reals({330, 3}, y), integers({8}, sizes)});
+  expect_near(reals_of(results[0]), expected);
+}
+
 // An infinity in one group does not affect another group.
 TEST(RaggedDot, GroupsDoNotMeet) {
   const OpCall rows{"chlo.ragged_dot",

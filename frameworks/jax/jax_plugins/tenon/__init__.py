@@ -171,6 +171,7 @@ def _register_lowerings() -> None:
 
     mlir.register_lowering(ann.approx_top_k_p, _top_k, platform=PLATFORM)
     _keep_erfc()
+    _keep_ragged_dot()
 
 
 def _keep_erfc() -> None:
@@ -187,6 +188,25 @@ def _keep_erfc() -> None:
     mlir.register_lowering(expanded, functools.partial(internal._nary_lower_hlo, chlo.erfc))
     kept = lax.composite(expanded.bind, name="chlo.erfc")
     mlir.register_lowering(special.erfc_p, mlir.lower_fun(kept, multiple_results=False), platform=PLATFORM)
+
+
+def _keep_ragged_dot() -> None:
+    """Lowers ragged_dot to its op, as for TPUs: JAX's own rule multiplies all rows by the matrix of each group."""
+    from jax._src import core
+    from jax._src.interpreters import mlir
+    from jax._src.lax import lax as internal
+
+    as_op = getattr(internal, "_ragged_dot_general_lower", None)
+    if as_op is None:
+        _log.warning("this version of JAX has no rule for ragged_dot as one op; it multiplies all rows by each matrix")
+        return
+    rolled_out = mlir.lower_fun(internal._ragged_dot_general_impl, multiple_results=False)
+
+    def lower(ctx, *operands, **parameters):
+        is_static = all(core.is_constant_shape(each.shape) for each in ctx.avals_in)
+        return (as_op if is_static else rolled_out)(ctx, *operands, **parameters)
+
+    mlir.register_lowering(internal.ragged_dot_general_p, lower, platform=PLATFORM)
 
 
 def _top_k(ctx, operand, *, reduction_dimension, is_max_k, **_):

@@ -11,7 +11,7 @@ namespace tenon::hlo::lower {
 /// An array that scores are combined with, whose neighbours in memory are those of keys: lanes of
 /// neighbouring queries would read places that are rows apart.
 struct ScoreArray {
-  Value value;   ///< Of the scores' dimensions: `source`, or a broadcast of it.
+  Value value;   ///< `source`, or a broadcast of it to the dimensions of the scores.
   Value source;  ///< A parameter of the fusion.
   /// The dimension of the scores of each of `source`'s; -1 where its one element serves all.
   I64s dims;
