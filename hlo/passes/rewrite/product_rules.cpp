@@ -210,6 +210,55 @@ Value sums_of_products(Builder& b, const Match& m) {
   return b.convert(sums, dot.result_type().element_type());
 }
 
+// --- Products without sums
+
+constexpr Condition kNothingToSum{
+    "x and y are of real numbers, and contract one element", [](const Match& m) {
+      const Instruction& dot = m.root();
+      const Type& x = dot.operand_type(0);
+      const ElementType result = dot.result_type().element_type();
+      return elements_of(x, dims_of(dot).lhs_contracting) == 1 && !has_algorithm(dot) &&
+             (is_float(result) || is_integer(result)) &&
+             is_float(result) == is_float(x.element_type()) &&
+             x.element_type() == dot.operand_type(1).element_type();
+    }};
+
+// A factor in the type of products, with the result's dimensions, of which its free ones begin at
+// `first_free`.
+Value as_result(Builder& b, Value factor, const Instruction& dot, const I64s& batching,
+                const I64s& contracting, size_t first_free) {
+  const Type& type = factor.type();
+  const I64s free = free_dims(type, batching, contracting);
+  Dims kept;
+  I64s places;
+  for (int64_t d = 0; d < type.rank(); ++d) {
+    if (contains(contracting, d)) continue;
+    kept.push_back(type.dims()[static_cast<size_t>(d)]);
+    const auto batch = std::ranges::find(batching, d);
+    const auto place = batch != batching.end() ? batch - batching.begin()
+                                               : static_cast<std::ptrdiff_t>(first_free) +
+                                                     (std::ranges::find(free, d) - free.begin());
+    places.push_back(place);
+  }
+  const Value wide = b.convert(b.reshape(factor, kept), type_of_sums(dot));
+  return b.broadcast_in_dim(wide, dot.result_type().dims(), places);
+}
+
+// A sum begins at 0, so that a product of -0 becomes 0.
+Value products_alone(Builder& b, const Match& m) {
+  const Instruction& dot = m.root();
+  const DotDims& dims = dims_of(dot);
+  const size_t batches = dims.lhs_batching.size();
+  const size_t of_x = free_dims(m.x().type(), dims.lhs_batching, dims.lhs_contracting).size();
+  const Value x = as_result(b, m.x(), dot, dims.lhs_batching, dims.lhs_contracting, batches);
+  const Value y =
+      as_result(b, m.variables[1], dot, dims.rhs_batching, dims.rhs_contracting, batches + of_x);
+  const Value products = b.mul(x, y);
+  const Value sums =
+      is_float(type_of_sums(dot)) ? b.add(products, b.splat_like(products, 0)) : products;
+  return b.convert(sums, dot.result_type().element_type());
+}
+
 // clang-format off
 constexpr Rule kProductRules[] = {
     {.name = "dot-of-transposed-x", .pattern = "dot_general(transpose(x), y)", .where = kLeftInOrder,
@@ -227,6 +276,9 @@ constexpr Rule kProductRules[] = {
     {.name = "dot-without-free", .pattern = "dot_general(x, y)", .where = kColumnsAlone,
      .replacement = "reduce(multiply(x, y))", .build = sums_of_products,
      .because = "the same products; a fused reduction reads them as they lie in memory", .is_late = true},
+    {.name = "dot-of-one-element", .pattern = "dot_general(x, y)", .where = kNothingToSum,
+     .replacement = "add(multiply(broadcast_in_dim(x), broadcast_in_dim(y)), 0)", .build = products_alone,
+     .because = "each sum has one product; what reads it computes it", .is_late = true},
 };
 // clang-format on
 
