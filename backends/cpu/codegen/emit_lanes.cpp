@@ -27,7 +27,8 @@ constexpr size_t kMostNodesAbreast = 120;     // for vectors of several register
 constexpr size_t kMostNodesFourAbreast = 60;  // with sixteen registers
 // The same, of values that few registers hold.
 constexpr size_t kFewestNodesOfChain = 20, kMostNodesOfChain = 400;
-constexpr size_t kMostAccessesAbreast = 12;
+constexpr size_t kFewestNodesAnAccess = 4;  // for four vectors, which would wait for memory
+constexpr size_t kMostAccessesAbreast = 12, kFewestNodesOfMany = 8;  // an access
 constexpr int64_t kFewestOfRow = 8, kMostOfRow = 32;  // of rows in vectors of one register
 constexpr size_t kMostNodes = 4000;                   // in vectors
 constexpr size_t kMostUnrolled = 16;                  // iterations of an unrolled loop
@@ -106,7 +107,8 @@ std::optional<size_t> CpuKernelEmitter::most_live(const Node& lanes, const Varyi
 CpuKernelEmitter::Abreast CpuKernelEmitter::abreast_of(const Node& n, const Varying& varying,
                                                        int64_t extent, int64_t in_register) const {
   if (n.op != OpCode::kLanes || varying.nodes() > kMostNodesOfChain) return {};
-  if (varying.accesses() > kMostAccessesAbreast || reduces_rows(n)) return {};
+  const bool moves = varying.nodes() < kFewestNodesOfMany * varying.accesses();
+  if ((moves && varying.accesses() > kMostAccessesAbreast) || reduces_rows(n)) return {};
   const bool is_wide = vector_bytes_ >= 64;
   const size_t registers = is_wide ? 32 : 16;
   const auto live = most_live(n, varying);
@@ -118,7 +120,8 @@ CpuKernelEmitter::Abreast CpuKernelEmitter::abreast_of(const Node& n, const Vary
   if (varying.nodes() < kFewestNodesOfChain) return {2, true};
   const int64_t rest = extent % (4 * in_register);
   const bool wastes = rest != 0 && 4 * in_register - rest > extent / 4;
-  return {are_few && !wastes && !varying.has_wide_functions() ? 4 : 2, true};
+  const bool waits = varying.nodes() >= kFewestNodesAnAccess * varying.accesses();
+  return {are_few && waits && !wastes && !varying.has_wide_functions() ? 4 : 2, true};
 }
 
 // Whether a few shuffles of each vector take rows of leaves apart, which are more than a few.
