@@ -19,15 +19,19 @@
 namespace tenon::codegen {
 namespace {
 
+// The module of LLVM IR; null after a failure.
+std::unique_ptr<llvm::Module> parsed(const std::string& text, llvm::LLVMContext& context) {
+  llvm::SMDiagnostic diagnostic;
+  auto module = llvm::parseAssemblyString(text, diagnostic, context);
+  EXPECT_NE(module, nullptr) << diagnostic.getMessage().str();
+  return module;
+}
+
 // The object file of LLVM IR.
 std::string object(const char* text) {
   llvm::LLVMContext context;
-  llvm::SMDiagnostic diagnostic;
-  const auto module = llvm::parseAssemblyString(text, diagnostic, context);
-  if (module == nullptr) {
-    ADD_FAILURE() << diagnostic.getMessage().str();
-    return "";
-  }
+  const auto module = parsed(text, context);
+  if (module == nullptr) return "";
   llvm::TargetMachine* const machine = host_machine().value();
   set_target(*module, *machine);
   return compile_to_object(*module, *machine).value();
@@ -68,12 +72,8 @@ std::string polynomial_of_four_vectors(const TargetCpu& cpu, bool keeps_order) {
       "%more = icmp slt i64 %next, %n\nbr i1 %more, label %loop, label %end\nend:\nret void }}",
       kSteps);
   llvm::LLVMContext context;
-  llvm::SMDiagnostic diagnostic;
-  const auto module = llvm::parseAssemblyString(text, diagnostic, context);
-  if (module == nullptr) {
-    ADD_FAILURE() << diagnostic.getMessage().str();
-    return "";
-  }
+  const auto module = parsed(text, context);
+  if (module == nullptr) return "";
   if (keeps_order) keep_abreast(*module->getFunction("f"));
   const auto machine = make_object_machine(cpu).value();
   set_target(*module, *machine);

@@ -208,8 +208,11 @@ bool CpuKernelEmitter::lanes_transposed(const Node& n, const VectorPlan& plan) {
   if (kernel_.block(n.blocks[0]).nodes.size() > kMostNodesATurn) return false;
   for (size_t d = 0; d < n.extents.size(); ++d) {
     if (d == plan.dimension) continue;
-    const std::vector<NodeId> loads = transposed_loads(n, lane, arguments[d]);
+    std::vector<NodeId> loads = transposed_loads(n, lane, arguments[d]);
     if (loads.empty()) continue;
+    // Truth values are bytes: they are transposed alone, and gathered beside wider numbers.
+    const auto is_truth = [&](NodeId each) { return is_pred(kernel_.node(each).type); };
+    if (!std::ranges::all_of(loads, is_truth)) std::erase_if(loads, is_truth);
     const int64_t size =
         std::min(kMostSquareRows,
                  vector_bytes_ / static_cast<int64_t>(storage_bytes(kernel_.node(loads[0]).type)));

@@ -27,6 +27,7 @@ constexpr size_t kMostNodesAbreast = 120;     // for vectors of several register
 constexpr size_t kMostNodesFourAbreast = 60;  // with sixteen registers
 // The same, of values that few registers hold.
 constexpr size_t kFewestNodesOfChain = 20, kMostNodesOfChain = 400;
+constexpr size_t kMostNodesInOrder = 1000;  // of a kernel
 constexpr size_t kFewestNodesAnAccess = 4;  // for four vectors, which would wait for memory
 constexpr size_t kMostAccessesAbreast = 12, kFewestNodesOfMany = 8;  // an access
 constexpr int64_t kFewestOfRow = 8, kMostOfRow = 32;  // of rows in vectors of one register
@@ -57,9 +58,9 @@ CpuKernelEmitter::VectorPlan CpuKernelEmitter::plan_of(const Node& n) {
   const auto most = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(extent)));
   const int64_t in_register = std::max<int64_t>(vector_bytes_ / element, 1);
   const Abreast abreast = abreast_of(n, varying, extent, in_register);
-  plan.keeps_order = abreast.keeps_order;
   // A mask takes a byte a lane, and LLVM keeps one of several registers as so many scalars.
   plan.width = std::max<int64_t>(std::min({in_register * abreast.vectors, most, vector_bytes_}), 1);
+  plan.keeps_order = abreast.keeps_order && plan.width > in_register;
   return plan;
 }
 
@@ -340,8 +341,10 @@ bool CpuKernelEmitter::moves_apart(const Node& n, ValueId lane) const {
   return !computes && stores > 0;
 }
 
-// A contraction in the same function needs LLVM's order, which saves registers.
+// A contraction in the same function needs LLVM's order, which saves registers, and so may other
+// long loops.
 void CpuKernelEmitter::keep_order() {
+  if (kernel_.nodes.size() > kMostNodesInOrder) return;
   const auto is_contraction = [](const Node& n) { return n.op == OpCode::kContract; };
   if (std::ranges::any_of(kernel_.nodes, is_contraction)) return;
   codegen::keep_abreast(*b_.GetInsertBlock()->getParent());
@@ -355,12 +358,12 @@ void CpuKernelEmitter::lanes(const Node& whole) {
   const Node& n = flat.node;
   if (n.extents == whole.extents && lanes_by_patterns(whole)) return;
   const VectorPlan plan = plan_of(n);
-  if (plan.keeps_order) keep_order();
   if (plan.width == 1) return nest(arguments, whole.extents, std::nullopt, [&] { block(body); });
   if (n.extents == whole.extents && lanes_transposed(n, plan)) return;
   const ValueId lane = arguments[plan.dimension];
   const int64_t extent = n.extents[plan.dimension];
   if (moves_apart(n, lane)) return nest(arguments, n.extents, std::nullopt, [&] { block(body); });
+  if (plan.keeps_order) keep_order();
   const Varying varying(kernel_, n, {lane});
   nest(arguments, n.extents, plan.dimension, [&] {
     Value* const count = flat.rows ? bounded_rows(kernel_.block(body), lane, *flat.rows, extent)

@@ -148,8 +148,9 @@ class RaggedDot {
       Builder& b, int64_t size, Value start, Value limit, Value result,
       const std::function<Value(Builder&, Value first, Value start, Value result)>& step) const {
     const Value end = b.binary(OpCode::kMinimum, limit, b.i64_constant(all_));
+    const Value begin = b.binary(OpCode::kMaximum, start, b.i64_constant(0));
     return b.while_loop(
-        {start, result},
+        {begin, result},
         [&](Builder& inner, const std::vector<Value>& s) {
           return inner.compare(ComparisonDirection::kLt, s[0], end);
         },

@@ -135,6 +135,28 @@ TEST(RaggedDot, RowsByBlocks) {
   expect_near(reals_of(results[0]), expected);
 }
 
+// A size below zero moves the next group back, to before the first row here; so does a number of
+// 64 bits, in no more turns.
+TEST(RaggedDot, SizesBelowZero) {
+  const OpCall op{"chlo.ragged_dot",
+                  ragged("lhs_batching_dimensions = [], rhs_batching_dimensions = [], "
+                         "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1], "
+                         "lhs_ragged_dimensions = [0], rhs_group_dimensions = [0]"),
+                  {"256x1xf64"},
+                  {}};
+  const Literal rows = reals({256, 1}, Reals(256, 1));
+  const Literal factors = reals({8, 1, 1}, {1, 2, 3, 4, 5, 6, 7, 8});
+  Reals expected(256);
+  std::fill_n(expected.begin(), 15, 3);  // The second group has none, the third [-5, 15).
+  const auto some = op({rows, factors, integers({8}, {5, -10, 20, 0, 0, 0, 0, 0})});
+  expect_near(reals_of(some[0]), expected);
+  constexpr int64_t kFar = int64_t{1} << 62;
+  std::fill_n(expected.begin(), 15, 0);
+  std::fill_n(expected.begin(), 10, 8);
+  const auto far = op({rows, factors, integers({8}, {-kFar, 0, 0, 0, 0, 0, 0, kFar + 10})});
+  expect_near(reals_of(far[0]), expected);
+}
+
 // The same for contracted elements. Sizes beyond the end take what is there.
 TEST(RaggedDot, ContractedByBlocks) {
   constexpr size_t kAll = 330, kGroups = 8;

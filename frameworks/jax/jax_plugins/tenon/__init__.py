@@ -196,17 +196,18 @@ def _keep_ragged_dot() -> None:
     from jax._src.interpreters import mlir
     from jax._src.lax import lax as internal
 
-    as_op = getattr(internal, "_ragged_dot_general_lower", None)
-    if as_op is None:
+    names = ("ragged_dot_general_p", "_ragged_dot_general_lower", "_ragged_dot_general_impl")
+    primitive, as_op, in_jax = (getattr(internal, name, None) for name in names)
+    if None in (primitive, as_op, in_jax):
         _log.warning("this version of JAX has no rule for ragged_dot as one op; it multiplies all rows by each matrix")
         return
-    rolled_out = mlir.lower_fun(internal._ragged_dot_general_impl, multiple_results=False)
+    rolled_out = mlir.lower_fun(in_jax, multiple_results=False)
 
     def lower(ctx, *operands, **parameters):
         is_static = all(core.is_constant_shape(each.shape) for each in ctx.avals_in)
         return (as_op if is_static else rolled_out)(ctx, *operands, **parameters)
 
-    mlir.register_lowering(internal.ragged_dot_general_p, lower, platform=PLATFORM)
+    mlir.register_lowering(primitive, lower, platform=PLATFORM)
 
 
 def _top_k(ctx, operand, *, reduction_dimension, is_max_k, **_):

@@ -31,24 +31,20 @@ bool is_simple(const Instruction& op) {
   return (is_integer(type) || is_pred(type)) && is_elemental(op);
 }
 
-// Whether the elements follow from their places, or from few numbers.
-bool is_of_places(Value value, int depth = 0) {
-  const Instruction& op = *value.def;
+// Whether the elements follow from their places, or from few numbers: those of a mask that hides
+// later keys, or other sequences, which cost less than their places in memory. Collects the ops
+// that make them.
+bool is_of_places(Value value, std::vector<Instruction*>& ops, int depth = 0) {
+  Instruction& op = *value.def;
   if (depth > kMostDepthOfMask || !value.type().is_tensor()) return false;
   const auto is_long = [](int64_t size) { return size != 1; };
   if (std::ranges::count_if(value.type().dims(), is_long) <= 1) return true;
-  if (op.code() == OpCode::kIota) return true;
   if (op.code() == OpCode::kConstant) return is_inline_constant(op);
+  if (std::ranges::find(ops, &op) == ops.end()) ops.push_back(&op);
+  if (op.code() == OpCode::kIota) return true;
   if (op.code() != OpCode::kBroadcastInDim && !is_simple(op)) return false;
   return std::ranges::all_of(op.operands(),
-                             [&](Value operand) { return is_of_places(operand, depth + 1); });
-}
-
-// Whether `op` makes a mask that hides later keys, or those of other sequences: its elements cost
-// less than their places in memory.
-bool is_mask(const Instruction& op) {
-  return is_simple(op) &&
-         std::ranges::all_of(op.operands(), [](Value each) { return is_of_places(each, 1); });
+                             [&](Value operand) { return is_of_places(operand, ops, depth + 1); });
 }
 
 // The reduction along one dimension of whose results `value`, of dimensions `full`, has one for
@@ -218,17 +214,36 @@ class AttentionOps {
                                [&](const Instruction* op) { return are_inside(op->uses()); });
   }
 
+  // Adds the ops that make a mask of places, if nothing else uses them: in the body of the fusion
+  // an op that was left outside is a parameter, of which nothing is known.
+  void take_mask(Value value) {
+    std::vector<Instruction*> made;
+    if (!is_simple(*value.def) || !is_of_places(value, made)) return;
+    const auto is_own = [&](const Use& use) {
+      return inside_.contains(use.user) || std::ranges::find(made, use.user) != made.end();
+    };
+    const bool are_own = std::ranges::all_of(made, [&](const Instruction* op) {
+      return is_near(*op) && std::ranges::all_of(op->uses(), is_own);
+    });
+    if (!are_own || attention_.ops.size() + made.size() > kMostOps) return;
+    for (Instruction* const op : made) add(op);
+  }
+
   // Masks and biases that nothing else uses, as far as no element is computed more than once, but
   // for those that follow from their places.
   void take_free_ops() {
-    for (size_t i = 0; i < attention_.ops.size() && attention_.ops.size() < kMostOps; ++i) {
+    for (size_t i = 0; i < attention_.ops.size(); ++i) {
       if (attention_.ops[i] == attention_.scores) continue;
       for (const Value operand : attention_.ops[i]->operands()) {
         Instruction& op = *operand.def;
+        if (!is_near(op) || inside_.contains(&op)) continue;
         const bool repeats = op.info().fusion == FusionKind::kRepeats && is_elemental(op);
-        const bool is_free =
-            is_elementwise(op) || repeats || op.code() == OpCode::kIota || is_mask(op);
-        if (is_near(op) && is_free && are_inside(op.uses())) add(&op);
+        const bool is_free = is_elementwise(op) || repeats || op.code() == OpCode::kIota;
+        if (is_free && are_inside(op.uses()) && attention_.ops.size() < kMostOps) {
+          add(&op);
+        } else if (!is_free) {
+          take_mask(operand);
+        }
       }
     }
   }
