@@ -3,6 +3,7 @@
 #include <llvm/CodeGen/MachineFunction.h>
 #include <llvm/CodeGen/MachineScheduler.h>
 #include <llvm/CodeGen/TargetPassConfig.h>
+#include <llvm/IR/Function.h>
 #include <llvm/Support/CommandLine.h>
 
 #include <memory>

@@ -1,7 +1,9 @@
 // The order of instructions of several vectors that are computed abreast.
 #pragma once
 
-#include <llvm/IR/Function.h>
+namespace llvm {
+class Function;
+}
 
 namespace tenon::codegen {
 

@@ -224,7 +224,7 @@ class RaggedDot {
                  op_.result_type().with_dims(dims));
     } else {
       const ElementType type = op_.result_type().element_type();
-      const Type sums = Type::tensor(sum_type(type), dims);
+      const Type sums = Type::tensor(computing_type(type), dims);  // rounded once
       const auto step = [&](Builder& inner, Value first, Value from, Value before) {
         const auto masked = [&](Value whole, int64_t axis) {
           const Value x = block(inner, whole, axis, first, size);
@@ -244,11 +244,6 @@ class RaggedDot {
 
   static Value kept(Builder& b, Value x, Value mask) {
     return b.select(mask, x, b.splat(Shape(x.type().element_type(), x.type().dims()), 0));
-  }
-
-  // Sums over blocks are rounded once.
-  static ElementType sum_type(ElementType type) {
-    return is_float(type) && storage_bytes(type) < 4 ? ElementType::kF32 : type;
   }
 
   const Instruction& op_;

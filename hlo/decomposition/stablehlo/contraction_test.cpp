@@ -60,6 +60,15 @@ std::string ragged(const std::string& dims) {
   return "ragged_dot_dimension_numbers = #chlo.ragged_dot<" + dims + ">";
 }
 
+// Groups of rows of [rows, inner] times [groups, inner, columns]; of contracted elements of
+// [rows, inner] times [inner, columns].
+constexpr const char* kGroupsOfRows =
+    "lhs_batching_dimensions = [], rhs_batching_dimensions = [], lhs_contracting_dimensions = [1], "
+    "rhs_contracting_dimensions = [1], lhs_ragged_dimensions = [0], rhs_group_dimensions = [0]";
+constexpr const char* kGroupsOfSums =
+    "lhs_batching_dimensions = [], rhs_batching_dimensions = [], lhs_contracting_dimensions = [1], "
+    "rhs_contracting_dimensions = [0], lhs_ragged_dimensions = [1], rhs_group_dimensions = []";
+
 // Groups of rows: row i is multiplied by the matrix of its group; rows beyond all groups are zero.
 TEST(RaggedDot, Rows) {
   constexpr size_t kRows = 5, kInner = 2, kColumns = 3;
@@ -74,12 +83,7 @@ TEST(RaggedDot, Rows) {
       }
     }
   }
-  const OpCall op{"chlo.ragged_dot",
-                  ragged("lhs_batching_dimensions = [], rhs_batching_dimensions = [], "
-                         "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1], "
-                         "lhs_ragged_dimensions = [0], rhs_group_dimensions = [0]"),
-                  {"5x3xf64"},
-                  {}};
+  const OpCall op{"chlo.ragged_dot", ragged(kGroupsOfRows), {"5x3xf64"}, {}};
   const auto results = op({reals({5, 2}, x), reals({3, 2, 3}, w), integers({3}, {1, 0, 3})});
   expect_near(reals_of(results[0]), expected);
 }
@@ -98,12 +102,7 @@ TEST(RaggedDot, Contracted) {
       }
     }
   }
-  const OpCall op{"chlo.ragged_dot",
-                  ragged("lhs_batching_dimensions = [], rhs_batching_dimensions = [], "
-                         "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0], "
-                         "lhs_ragged_dimensions = [1], rhs_group_dimensions = []"),
-                  {"3x2x3xf64"},
-                  {}};
+  const OpCall op{"chlo.ragged_dot", ragged(kGroupsOfSums), {"3x2x3xf64"}, {}};
   const auto results = op({reals({2, 5}, x), reals({5, 3}, y), integers({3}, {2, 0, 3})});
   expect_near(reals_of(results[0]), expected);
 }
@@ -125,12 +124,7 @@ TEST(RaggedDot, RowsByBlocks) {
       }
     }
   }
-  const OpCall op{"chlo.ragged_dot",
-                  ragged("lhs_batching_dimensions = [], rhs_batching_dimensions = [], "
-                         "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1], "
-                         "lhs_ragged_dimensions = [0], rhs_group_dimensions = [0]"),
-                  {"330x2xf64"},
-                  {}};
+  const OpCall op{"chlo.ragged_dot", ragged(kGroupsOfRows), {"330x2xf64"}, {}};
   const auto results = op({reals({330, 3}, x), reals({8, 3, 2}, w), integers({8}, sizes)});
   expect_near(reals_of(results[0]), expected);
 }
@@ -138,12 +132,7 @@ TEST(RaggedDot, RowsByBlocks) {
 // A size below zero moves the next group back, to before the first row here; so does a number of
 // 64 bits, in no more turns.
 TEST(RaggedDot, SizesBelowZero) {
-  const OpCall op{"chlo.ragged_dot",
-                  ragged("lhs_batching_dimensions = [], rhs_batching_dimensions = [], "
-                         "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1], "
-                         "lhs_ragged_dimensions = [0], rhs_group_dimensions = [0]"),
-                  {"256x1xf64"},
-                  {}};
+  const OpCall op{"chlo.ragged_dot", ragged(kGroupsOfRows), {"256x1xf64"}, {}};
   const Literal rows = reals({256, 1}, Reals(256, 1));
   const Literal factors = reals({8, 1, 1}, {1, 2, 3, 4, 5, 6, 7, 8});
   Reals expected(256);
@@ -173,33 +162,18 @@ TEST(RaggedDot, ContractedByBlocks) {
       }
     }
   }
-  const OpCall op{"chlo.ragged_dot",
-                  ragged("lhs_batching_dimensions = [], rhs_batching_dimensions = [], "
-                         "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0], "
-                         "lhs_ragged_dimensions = [1], rhs_group_dimensions = []"),
-                  {"8x2x3xf64"},
-                  {}};
+  const OpCall op{"chlo.ragged_dot", ragged(kGroupsOfSums), {"8x2x3xf64"}, {}};
   const auto results = op({reals({2, 330}, x), reals({330, 3}, y), integers({8}, sizes)});
   expect_near(reals_of(results[0]), expected);
 }
 
 // An infinity in one group does not affect another group.
 TEST(RaggedDot, GroupsDoNotMeet) {
-  const OpCall rows{"chlo.ragged_dot",
-                    ragged("lhs_batching_dimensions = [], rhs_batching_dimensions = [], "
-                           "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1], "
-                           "lhs_ragged_dimensions = [0], rhs_group_dimensions = [0]"),
-                    {"2x1xf64"},
-                    {}};
+  const OpCall rows{"chlo.ragged_dot", ragged(kGroupsOfRows), {"2x1xf64"}, {}};
   const Literal sizes = integers({2}, {1, 1});
   expect_near(reals_of(rows({reals({2, 1}, {2, 3}), reals({2, 1, 1}, {INFINITY, 5}), sizes})[0]),
               {INFINITY, 15});
-  const OpCall parts{"chlo.ragged_dot",
-                     ragged("lhs_batching_dimensions = [], rhs_batching_dimensions = [], "
-                            "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0], "
-                            "lhs_ragged_dimensions = [1], rhs_group_dimensions = []"),
-                     {"2x1x1xf64"},
-                     {}};
+  const OpCall parts{"chlo.ragged_dot", ragged(kGroupsOfSums), {"2x1x1xf64"}, {}};
   expect_near(reals_of(parts({reals({1, 2}, {2, 3}), reals({2, 1}, {INFINITY, 5}), sizes})[0]),
               {INFINITY, 15});
   expect_near(reals_of(parts({reals({1, 2}, {2, NAN}), reals({2, 1}, {4, 5}), sizes})[0]),
