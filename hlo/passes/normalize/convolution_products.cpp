@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "hlo/passes/normalize/convolution_sides.h"
 #include "hlo/passes/normalize/layouts.h"
 #include "hlo/passes/pass.h"
 
@@ -433,15 +434,20 @@ bool may_be_product(const Instruction& op) {
 }  // namespace
 
 Result<bool> make_convolution_products(Module& module, const PassOptions& options) {
-  if (!options.cost.wide_tiles) return false;
-  return change_ops(module, [&](Instruction& op) {
-    if (!may_be_product(op)) return false;
-    const Value product = ProductOfConvolution(op).run();
-    if (!product) return false;
-    op.replace_uses(0, product);
+  const auto replace = [](Instruction& op, Value value) {
+    if (!value) return false;
+    op.replace_uses(0, value);
     op.parent()->erase(&op);
     return true;
+  };
+  const bool exchanged = change_ops(module, [&](Instruction& op) {
+    return may_be_product(op) && replace(op, exchange_sides(op));
   });
+  if (!options.cost.wide_tiles) return exchanged;
+  const bool made = change_ops(module, [&](Instruction& op) {
+    return may_be_product(op) && replace(op, ProductOfConvolution(op).run());
+  });
+  return exchanged || made;
 }
 
 }  // namespace tenon::hlo

@@ -256,6 +256,57 @@ TEST(ConvolutionProducts, StayWhereTilesAreNotWide) {
   EXPECT_TRUE(changed && !*changed);
 }
 
+// Whether the pass exchanged the convolution's sides, which changes no result.
+bool exchanges_sides(const Convolved& c) {
+  const auto before = import_module(text_of(c), "t");
+  EXPECT_TRUE(before) << before.error().to_string();
+  if (!before) return false;
+  const std::unique_ptr<Module> after = (*before)->clone();
+  const auto changed = make_convolution_products(*after, {});
+  EXPECT_TRUE(changed && eliminate_dead(*after) && verify(*after).ok());
+  EXPECT_EQ(result_of_whole_numbers(*after), result_of_whole_numbers(**before)) << c.window;
+  auto ops = ops_of(*after);
+  EXPECT_EQ(ops[OpCode::kConvolution], 1);
+  EXPECT_EQ(ops[OpCode::kReverse], *changed ? 1 : 0);
+  for (const Instruction& op : *after->entry()) {
+    if (!*changed || op.code() != OpCode::kConvolution) continue;
+    EXPECT_EQ(op.attribute(AttrKey::lhs_dilation), nullptr);
+    EXPECT_EQ(op.operand(0), after->entry()->parameter(1));
+  }
+  return *changed;
+}
+
+// The gradient by the filter of a transposed convolution.
+TEST(ConvolutionProducts, InputsWithGapsAreTheFilter) {
+  const std::string numbers = "[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]";
+  EXPECT_TRUE(exchanges_sides(
+      {"2x4x4x5", "2x8x8x3", "4x4x5x3", numbers, "pad = [[2, 2], [2, 2]], lhs_dilate = [2, 2]"}));
+  EXPECT_TRUE(exchanges_sides(
+      {"2x3x4x5", "2x9x8x3", "3x4x5x3", numbers, "pad = [[3, 1], [1, -3]], lhs_dilate = [3, 4]"}))
+      << "gaps and padding that differ";
+  EXPECT_TRUE(exchanges_sides(
+      {"2x1x4x5", "2x6x8x3", "2x3x5x3", numbers, "pad = [[7, -1], [1, 2]], lhs_dilate = [1, 2]"}))
+      << "gaps along one dimension";
+  EXPECT_TRUE(exchanges_sides({"2x5x4", "2x3x8", "5x3x3", "[f, b, 0]x[i, o, 0]->[b, f, 0]",
+                               "pad = [[2, 1]], lhs_dilate = [2]"}))
+      << "of one dimension";
+}
+
+TEST(ConvolutionProducts, OthersKeepTheirSides) {
+  EXPECT_FALSE(
+      exchanges_sides({"2x8x8x5", "4x4x5x3", "2x16x16x3", "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]",
+                       "pad = [[2, 2], [2, 2]], lhs_dilate = [2, 2]"}))
+      << "a transposed convolution";
+  const std::string numbers = "[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]";
+  EXPECT_FALSE(exchanges_sides({"2x4x4x5", "2x8x8x3", "2x2x5x3", numbers,
+                                "stride = [2, 2], pad = [[2, 2], [2, 2]], lhs_dilate = [2, 2]"}));
+  EXPECT_FALSE(exchanges_sides({"2x4x4x5", "2x8x8x3", "4x4x5x3", numbers,
+                                "pad = [[2, 2], [2, 2]], lhs_dilate = [2, 2], reverse = [1, 0]"}));
+  EXPECT_FALSE(
+      exchanges_sides({"2x8x8x5", "2x8x8x3", "5x5x5x3", numbers, "pad = [[2, 2], [2, 2]]"}))
+      << "without gaps";
+}
+
 // A constant filter is laid out for tiles as the program is compiled.
 TEST(ConvolutionProducts, StayWithConstantFilters) {
   auto module = import_module(R"(func.func @main(%x: tensor<2x40x2x2xf32>) -> tensor<2x48x2x2xf32> {
