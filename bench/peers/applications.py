@@ -569,6 +569,69 @@ def loss_of_words():
     return jax.grad(loss, (0, 1)), [numbers(1024, 256), np.float32(0.1) * numbers(16000, 256, seed=1), labels]
 
 
+# --- What forward passes leave for gradients
+
+
+def generator():
+    """From 4 x 4 places to images of 32 x 32, by three transposed convolutions."""
+    def images(weights, x):
+        *hidden, last = weights
+        for w in hidden:
+            x = jax.nn.relu(lax.conv_transpose(x, w, (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")))
+        return jnp.tanh(lax.conv_transpose(x, last, (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")))
+    def loss(weights, x, y):
+        return ((images(weights, x) - y) ** 2).mean()
+    filters = [np.float32(0.1) * numbers(4, 4, i, o) for i, o in ((64, 32), (32, 32), (32, 3))]
+    return jax.grad(loss), [filters, numbers(8, 4, 4, 64), numbers(8, 32, 32, 3, seed=1)]
+
+
+def gradient_penalty():
+    """Of a critic of images: the gradient of the norms of its gradients."""
+    def critic(weights, x):
+        *filters, last = weights
+        for w in filters:
+            x = jax.nn.leaky_relu(lax.conv_general_dilated(x[None], w, (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))[0])
+        return x.reshape(-1) @ last
+    def loss(weights, images):
+        slopes = jax.vmap(jax.grad(critic, 1), (None, 0))(weights, images)
+        return ((jnp.sqrt((slopes ** 2).sum((1, 2, 3)) + 1e-6) - 1) ** 2).mean()
+    filters = [np.float32(0.1) * numbers(5, 5, i, o) for i, o in ((1, 16), (16, 32))]
+    return jax.grad(loss), [[*filters, numbers(7 * 7 * 32)], numbers(8, 28, 28, 1)]
+
+
+def triplets():
+    """The hardest other and the farthest own of each of 384, by differences of what a layer makes."""
+    def loss(w, x, labels):
+        y = x @ w
+        squares = ((y[:, None] - y[None]) ** 2).sum(-1)
+        same = labels[:, None] == labels[None]
+        own, other = jnp.where(same, squares, 0).max(1), jnp.where(same, 1e9, squares).min(1)
+        return jax.nn.relu(own - other + 0.2).mean()
+    return jax.grad(loss), [scaled(128, 32), numbers(384, 128), integers(16, 384)]
+
+
+def focal_loss():
+    """Of 20 classes of 2,000 places of 8 images, most of which are empty."""
+    def loss(logits, labels):
+        right = jax.nn.one_hot(labels, 20)
+        p = jax.nn.sigmoid(logits)
+        miss = right * (1 - p) + (1 - right) * p
+        cross = jnp.maximum(logits, 0) - logits * right + jnp.log1p(jnp.exp(-jnp.abs(logits)))
+        return ((0.25 * right + 0.75 * (1 - right)) * miss ** 2 * cross).sum() / 2000
+    return jax.value_and_grad(loss), [numbers(8, 2000, 20), integers(200, 8, 2000)]
+
+
+def relative_attention():
+    """A bias for each distance, learned, and masked keys."""
+    def loss(weights, x, keep, y):
+        w, bias = weights
+        q, k, v = (x @ w).reshape(2, 256, 3, 4, 64).transpose(2, 0, 3, 1, 4)
+        apart = jnp.clip(jnp.arange(256)[None] - jnp.arange(256)[:, None], -16, 15) + 16
+        scores = q @ k.swapaxes(-1, -2) / 8 + bias[:, apart] + jnp.where(keep, 0, -1e9)[:, None, None]
+        return ((jax.nn.softmax(scores) @ v - y) ** 2).mean()
+    return jax.grad(loss), [(scaled(256, 768), numbers(4, 32)), numbers(2, 256, 256), numbers(2, 256) > -1, numbers(2, 4, 256, 64, seed=1)]
+
+
 APPLICATIONS = {
     "gradients of 128 examples": per_example_gradients, "hessian of 64 weights": hessian, "32 networks at once": ensemble,
     "MLP step, bf16": bf16_step, "encoder layer, bf16": bf16_block, "convolution and mean, f16": f16_images,
@@ -589,4 +652,6 @@ APPLICATIONS = {
     "policy gradient": policy_gradient, "contrastive loss of 256": contrastive, "matrix factorisation step": factorised,
     "masked reconstruction": masked_reconstruction, "recomputed layers, gradient": remade,
     "nearest 8 of 4096 points": nearest, "kernel sums of 4096 points, gradient": kernel_sums, "loss of 16000 words, gradient": loss_of_words,
+    "image generator, gradient": generator, "gradient penalty of a critic": gradient_penalty, "triplets of 384, gradient": triplets,
+    "focal loss of 16000 places, gradient": focal_loss, "attention with learned distances, gradient": relative_attention,
 }

@@ -121,6 +121,10 @@ struct CostModel {
   /// its kernel.
   int64_t fused_ops = 64;
   int64_t fused_inputs = 24;
+  /// The least number of bytes of arrays between fusions for which the later ones compute cheap
+  /// values again (smaller arrays stay in a core's cache), and the most ops for each such array.
+  int64_t rematerialized_bytes = 1 << 15;
+  int64_t rematerialized_ops = 4;
   /// The maximum number of elements of a splat constant that is kept in memory; a larger one is
   /// stored by a kernel where it is used.
   int64_t kept_constant = 256;

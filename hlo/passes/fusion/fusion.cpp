@@ -40,6 +40,7 @@ class Fusing {
     fusion::join_operands(groups_);
     fusion::take_movers(groups_);
     fusion::take_producers(groups_);
+    fusion::rematerialize(groups_);
     return fuse_groups();
   }
 

@@ -73,6 +73,18 @@ const Instruction* FusionGroups::user(const Use& use) const {
   return at;
 }
 
+void FusionGroups::drop_unused(const GroupPtr& group) {
+  std::vector<Instruction*> ops = group->ops;
+  std::ranges::sort(ops, [](const auto* a, const auto* b) { return b->comes_before(*a); });
+  for (Instruction* op : ops) {
+    if (!op->uses().empty()) continue;
+    std::erase(group->ops, op);
+    groups_.erase(op);
+    places_.erase(op);
+    computation_.erase(op);
+  }
+}
+
 int64_t Group::operations() const {
   constexpr int64_t kQuarters = 4;
   int64_t quarters = 0;

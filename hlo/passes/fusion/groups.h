@@ -62,6 +62,8 @@ class FusionGroups {
   /// has the number of the one that it stands for.
   int64_t place(const Instruction* op) const { return places_.at(op); }
   void set_place(const Instruction* inserted, const Instruction& like);
+  /// Removes the ops of the group that nothing uses from it and from the computation.
+  void drop_unused(const GroupPtr& group);
 
   /// The instruction of the computation that is the user or contains it.
   const Instruction* user(const Use& use) const;
@@ -85,6 +87,8 @@ void take_movers(FusionGroups& groups);
 /// Gathers, scatters and concatenations take the ops that compute what they read
 /// (take_producers.cpp).
 void take_producers(FusionGroups& groups);
+/// Groups compute cheap values again, which they read of other groups (rematerialize.cpp).
+void rematerialize(FusionGroups& groups);
 
 // --- Ops as fusion sees them
 
