@@ -416,6 +416,10 @@ def loops() -> list[Program]:
             x, p = x + k @ (z - h @ x), p - k @ h @ p
             return (x, p), x
         return lax.scan(step, (x, p), zs)
+    def matrices(function):
+        def step(x, b):
+            return 0.9 * x + 0.1 * jnp.outer(b, b), function(x + jnp.eye(len(x)), b)
+        return lambda x, bs: lax.scan(step, x, bs)[1]
     def adam(x, target):
         def step(i, state):
             x, m, v = state
@@ -443,6 +447,8 @@ def loops() -> list[Program]:
                                                     numbers(1000, 2)]),
         ("sine of 4096, one of them a turn", lambda t: lax.scan(lambda c, i: (c + jnp.sin(t)[i], None), 0.0, jnp.arange(4096))[0],
          [numbers(4096)]),
+        ("systems of 3, 1000 turns", matrices(jnp.linalg.solve), [np.eye(3, dtype=np.float32), numbers(1000, 3)]),
+        ("eigenvalues of 3x3, 1000 turns", matrices(lambda x, _: jnp.linalg.eigvalsh(x)), [np.eye(3, dtype=np.float32), numbers(1000, 3)]),
         ("Adam of 64 k, 100 turns", adam, [numbers(1 << 16), numbers(1 << 16, seed=1)]),
     ]
     return [Program("loops", *each) for each in listed]

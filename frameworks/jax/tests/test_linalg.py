@@ -52,7 +52,7 @@ def close(got, expected, tolerance=2e-5):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64])
-@pytest.mark.parametrize("n", [1, 5])
+@pytest.mark.parametrize("n", [1, 5, 9])
 def test_eigh(n, dtype):
     x = hermitian(n, dtype)
     w, v = jax.jit(jnp.linalg.eigh)(x)
@@ -60,7 +60,7 @@ def test_eigh(n, dtype):
     v = np.asarray(v)
     close(x @ v, v * np.asarray(w)[:, None, :])
     close(np.conj(np.swapaxes(v, -1, -2)) @ v, np.broadcast_to(np.eye(n), v.shape))
-    if n == 5 and dtype == np.float32:
+    if n == 9 and dtype == np.float32:
         asks_lapack(jnp.linalg.eigh, x)
 
 
@@ -125,12 +125,13 @@ def test_svd(shape):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64])
 @pytest.mark.parametrize("size", [1, 3, 4, 7])
-def test_many_small_matrices(size, dtype):
-    """They are computed side by side on any device."""
-    x, h = matrix(17, size, size, dtype=dtype), hermitian(size, dtype, batch=(17,))
-    right = matrix(17, size, 2, dtype=dtype, seed=1)
+@pytest.mark.parametrize("count", [1, 17])
+def test_small_matrices(count, size, dtype):
+    """They are computed in kernels on any device, many side by side."""
+    x, h = matrix(count, size, size, dtype=dtype), hermitian(size, dtype, batch=(count,))
+    right = matrix(count, size, 2, dtype=dtype, seed=1)
     for function, argument in ((jnp.linalg.eigh, h), (jnp.linalg.svd, x), (jnp.linalg.qr, x), (jnp.linalg.inv, x)):
-        by_lapack = function is jnp.linalg.inv and size > 5 and is_seen()
+        by_lapack = function is jnp.linalg.inv and size > 5 and count > 1 and is_seen()
         assert (steps_of(function, argument)[1] > 0) == by_lapack, function
     w, v = jax.jit(jnp.linalg.eigh)(h)
     close(w, np.linalg.eigvalsh(h))
@@ -149,6 +150,20 @@ def test_many_small_matrices(size, dtype):
         close(gradient(x), on_cpu(gradient, x), 1e-3)
 
 
+@pytest.mark.parametrize("function", [lambda x, b: jnp.linalg.solve(x, b), lambda x, b: jnp.linalg.eigh(x)[0],
+                                      lambda x, b: jnp.linalg.svd(x, compute_uv=False)], ids=["solve", "eigh", "svd"])
+def test_small_matrices_of_a_scan(function):
+    """No turn waits for LAPACK."""
+    x, b = hermitian(3, batch=()) + 9 * np.eye(3, dtype=np.float32), matrix(20, 3)
+
+    def run(x, b):
+        return jax.lax.scan(lambda x, b: (x + 0.1 * jnp.outer(b, b), function(x, b)), x, b)[1]
+
+    on_device, on_host = steps_of(run, x, b)
+    assert on_device > 0 and on_host == 0
+    close(jax.jit(run)(x, b), on_cpu(run, x, b), 1e-4)
+
+
 def test_functions_that_need_svd():
     x, b = matrix(6, 3), matrix(6, 2, seed=1)
     close(jnp.linalg.pinv(x), np.linalg.pinv(x), 1e-4)
@@ -165,7 +180,7 @@ def test_lu_solve_and_inverse():
     expected, expected_pivots = on_cpu(jsl.lu_factor, x[0])
     close(factors, expected)
     np.testing.assert_array_equal(pivots, expected_pivots)
-    asks_lapack(lambda x: jax.lax.linalg.lu(x)[0], x)
+    asks_lapack(lambda x: jax.lax.linalg.lu(x)[0], matrix(3, 9, 9))
 
 
 def test_cholesky_of_what_is_not_positive():

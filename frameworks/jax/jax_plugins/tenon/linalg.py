@@ -14,17 +14,17 @@ from . import ffi, frames
 
 # From how many columns on LAPACK is faster (bench/peers/compare --only linalg): 64 for Cholesky factors, 256 for QR.
 SMALL, MODERATE = 48, 128
-# Matrices of up to FEW rows and columns, of which there are MANY at least, are computed side by side on any device; LU factors, whose
-# rows are exchanged, up to FEWER.
+# Matrices of up to FEW rows and columns are computed in kernels on any device, together with the ops around them (in a scan a
+# call of LAPACK ends each kernel), many side by side; LU factors, whose rows are exchanged, of MANY at once up to FEWER.
 FEW, FEWER, MANY = 8, 5, 16
 LARGE = 256  # Columns up to which Jacobi's method is used alone, as JAX's own algorithms do in the end.
 MISSING = "LAPACK is missing: jaxlib takes that of SciPy"
 
 # Primitives of jax._src.lax.linalg: on hidden memory "device" applies the rule that JAX has for TPUs or by default,
-# "host" LAPACK on copies; "device if small", "device if moderate" and "device if many" apply the rule of devices on any
-# memory to matrices of few columns, of not so few rows and columns, and to many small ones.
+# "host" LAPACK on copies; "device if small", "device if moderate" and "device if tiny" apply the rule of devices on any
+# memory to matrices of few columns, of not so few rows and columns, and to tiny ones.
 _PRIMITIVES = {
-    "cholesky_p": "device if small", "eigh_p": "device if many", "svd_p": "device if many", "lu_p": "device if many and tiny", "ormqr_p": "device",
+    "cholesky_p": "device if small", "eigh_p": "device if tiny", "svd_p": "device if tiny", "lu_p": "device if tiny for lu", "ormqr_p": "device",
     "geqrf_p": "device if moderate", "householder_product_p": "device if moderate", "tridiagonal_solve_p": "device",
     "eig_p": "host", "schur_p": "host", "hessenberg_p": "host", "tridiagonal_p": "host", "geqp3_p": "host",
 }
@@ -142,18 +142,18 @@ def _is_moderate(matrices, parameters) -> bool:
     return _is_known(matrices) and max(matrices.shape[-2:]) <= MODERATE
 
 
-def _is_many(matrices, parameters) -> bool:
+def _is_tiny(matrices, parameters) -> bool:
     if not _is_known(matrices) or getattr(parameters.get("algorithm"), "name", "JACOBI") not in ("DEFAULT", "JACOBI"):
         return False  # Another algorithm is asked for.
-    return 0 < max(matrices.shape[-2:]) <= FEW and math.prod(matrices.shape[:-2]) >= MANY
+    return 0 < max(matrices.shape[-2:]) <= FEW
 
 
-def _is_many_and_tiny(matrices, parameters) -> bool:
-    return _is_many(matrices, parameters) and max(matrices.shape[-2:]) <= FEWER
+def _is_tiny_for_lu(matrices, parameters) -> bool:
+    return _is_tiny(matrices, parameters) and (math.prod(matrices.shape[:-2]) < MANY or max(matrices.shape[-2:]) <= FEWER)
 
 
-_SIZES = {"device if small": _is_small, "device if moderate": _is_moderate, "device if many": _is_many,
-          "device if many and tiny": _is_many_and_tiny}
+_SIZES = {"device if small": _is_small, "device if moderate": _is_moderate, "device if tiny": _is_tiny,
+          "device if tiny for lu": _is_tiny_for_lu}
 
 
 def _by_size(fits, on_device, otherwise, ctx, *operands, **parameters):
