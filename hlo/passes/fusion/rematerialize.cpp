@@ -153,7 +153,7 @@ class Rematerializer {
     return only_names(op) || (is_cheap(op) && op.result_type().dims() == group_->domain);
   }
 
-  // Whether an array is in memory until the last reader has run, whatever that computes.
+  // Whether an array is in memory until the last reader has run in any case.
   bool is_in_memory(Value value) const {
     if (is_in_group(value.def)) {
       const auto is_it = [&](const auto& each) { return each.first == value.def; };
