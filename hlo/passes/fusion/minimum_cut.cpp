@@ -4,6 +4,15 @@
 #include <limits>
 
 namespace tenon::hlo::fusion {
+namespace {
+
+// The edge by which a path comes to a node.
+struct Taken {
+  size_t from;
+  size_t edge;
+};
+
+}  // namespace
 
 size_t MinimumCut::add(int64_t weight) {
   const size_t node = (edges_.size() - kFirst) / 2;
@@ -42,11 +51,7 @@ std::vector<size_t> MinimumCut::solve() {
 
 // Sends what a shortest path to the sink lets through.
 bool MinimumCut::augment() {
-  struct Step {
-    size_t from;
-    size_t edge;
-  };
-  std::vector<Step> steps(edges_.size(), Step{kSink, 0});  // Nothing leads on from the sink.
+  std::vector<Taken> steps(edges_.size(), Taken{kSink, 0});  // Nothing leads on from the sink.
   std::vector<size_t> queue = {kSource};
   steps[kSource] = {kSource, 0};
   for (size_t next = 0; next < queue.size() && steps[kSink].from == kSink; ++next) {

@@ -17,7 +17,7 @@ class MinimumCut {
 
   /// Adds a node, which may be in the cut at its weight, and returns its number.
   size_t add(int64_t weight);
-  /// What is at `from` is needed at `to`.
+  /// Flow goes from `from` to `to`: what is at the one is needed at the other.
   void add_edge(size_t from, size_t to);
   void add_source(size_t node);
   void add_sink(size_t node);

@@ -3,8 +3,8 @@
 //   %a, %b, %c = fusion(%x)              %t = fusion(%x)    // %a, %b, %c follow from %t and %x
 //   %d = fusion(%g, %a, %b, %c)    ->    %d = fusion(%g, %t, %x)
 //
-// What a kernel leaves for later ones, such as what the forward pass of a network leaves for the
-// gradient, is chosen by a minimum cut: of the values between what a kernel must not compute again
+// A minimum cut chooses what a kernel leaves for later ones, such as the forward pass of a network
+// for the gradient: of the values between what a kernel must not compute again
 // (its inputs, math functions, sums) and what the later kernels need, those of the fewest bytes are
 // in memory. (He and Yu, "Transcending Runtime-Memory Tradeoffs in Checkpointing by being Fusion
 // Aware", MLSys 2023.)
@@ -22,8 +22,9 @@
 namespace tenon::hlo::fusion {
 namespace {
 
-// What a byte costs: one that is in memory anyway is only read.
+// The cost of a byte: one that is in memory anyway is only read.
 constexpr int64_t kRead = 2, kWritten = 5, kKept = 6;
+constexpr size_t kMostUses = 64;  // of a value that is not kept
 
 // Whether it only names the elements of an array in their order, each perhaps several times.
 bool only_names(const Instruction& op) {
@@ -127,7 +128,8 @@ class Rematerializer {
                            [&](const Use& use) { return !is_in_group(groups_.user(use)); });
       const bool by_groups =
           std::ranges::all_of(outside, [&](const Use& use) { return reader(*op, use) != nullptr; });
-      if (!outside.empty() && by_groups) needed_.emplace_back(op, std::move(outside));
+      if (by_groups && !outside.empty() && outside.size() <= kMostUses)
+        needed_.emplace_back(op, std::move(outside));
     }
     for (const auto& [op, uses] : needed_) {
       for (const Use& use : uses) last_ = std::max(last_, end_of(*groups_.of(use.user)));
