@@ -7,7 +7,7 @@ namespace tenon::hlo::fusion {
 namespace {
 
 // The edge by which a path comes to a node.
-struct Taken {
+struct PathEdge {
   size_t from;
   size_t edge;
 };
@@ -51,7 +51,7 @@ std::vector<size_t> MinimumCut::solve() {
 
 // Sends what a shortest path to the sink lets through.
 bool MinimumCut::augment() {
-  std::vector<Taken> steps(edges_.size(), Taken{kSink, 0});  // Nothing leads on from the sink.
+  std::vector<PathEdge> steps(edges_.size(), PathEdge{kSink, 0});  // Nothing leads on from the sink.
   std::vector<size_t> queue = {kSource};
   steps[kSource] = {kSource, 0};
   for (size_t next = 0; next < queue.size() && steps[kSink].from == kSink; ++next) {
