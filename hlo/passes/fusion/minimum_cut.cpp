@@ -51,8 +51,8 @@ std::vector<size_t> MinimumCut::solve() {
 
 // Sends what a shortest path to the sink lets through.
 bool MinimumCut::augment() {
-  std::vector<PathEdge> steps(edges_.size(),
-                              PathEdge{kSink, 0});  // Nothing leads on from the sink.
+  // Nothing leads on from the sink: its number stands for no edge.
+  std::vector<PathEdge> steps(edges_.size(), PathEdge{kSink, 0});
   std::vector<size_t> queue = {kSource};
   steps[kSource] = {kSource, 0};
   for (size_t next = 0; next < queue.size() && steps[kSink].from == kSink; ++next) {
