@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "hlo/lower/elements/rules.h"
+#include "hlo/lower/lower.h"
 #include "hlo/lower/lower_op.h"
 #include "hlo/passes/fusion/groups.h"
 #include "hlo/passes/fusion/minimum_cut.h"
@@ -22,8 +23,9 @@
 namespace tenon::hlo::fusion {
 namespace {
 
-// The cost of a byte: one that is in memory anyway is only read.
-constexpr int64_t kRead = 2, kWritten = 5, kKept = 6;
+// The cost of a byte: for each group that reads it, if it is written for them, if it has to stay
+// longer than otherwise, and if that may keep its memory from being written in place.
+constexpr int64_t kRead = 2, kWritten = 3, kKept = 4, kCopied = 4;
 constexpr size_t kMostUses = 64;  // of a value that is not kept
 
 // Whether it only names the elements of an array in their order, each perhaps several times.
@@ -39,7 +41,14 @@ bool is_part(const Instruction& op) {
   return only_moves(op) && !only_names(op);
 }
 
-// Whether an op takes few cycles for an element. (Narrow floats are rounded after each.)
+bool has_complex(const Instruction& op) {
+  const std::vector<Value> operands = op.operands();
+  const auto is = [](const Type& type) { return is_complex(type.element_type()); };
+  return is(op.result_type()) ||
+         std::ranges::any_of(operands, [&](const Value x) { return is(x.type()); });
+}
+
+// Whether an op takes few cycles for an element.
 bool is_cheap(const Instruction& op) {
   if (!is_elementwise(op) || lower::is_math_function(op)) return false;
   switch (op.code()) {
@@ -49,20 +58,67 @@ bool is_cheap(const Instruction& op) {
     case OpCode::kRsqrt:
     case OpCode::kSqrt:
       return false;
-    default:
+    case OpCode::kAdd:
+    case OpCode::kComplex:
+    case OpCode::kImag:
+    case OpCode::kNegate:
+    case OpCode::kReal:
+    case OpCode::kSubtract:
       break;
+    default:
+      if (has_complex(op)) return false;
   }
+  // Narrow floats are rounded after each op, and those of a byte take some to be widened.
   constexpr int kRoundedBits = 16;
-  const ElementType type = op.result_type().element_type();
-  return !is_float(type) || bit_width(type) > kRoundedBits;
+  const auto is_narrower = [](const Type& type, int bits) {
+    return is_float(type.element_type()) && bit_width(type.element_type()) < bits;
+  };
+  return !is_narrower(op.result_type(), kRoundedBits + 1) &&
+         (op.code() != OpCode::kConvert || !is_narrower(op.operand_type(0), kRoundedBits));
 }
 
 int64_t bytes_of(Value value) { return value.type().shape().byte_size(); }
 
+// The uses of values, each looked at once: an argument may have very many.
+class KnownUses {
+ public:
+  struct Uses {
+    bool updated = false;
+    int64_t last = 0;  // The place of the last user.
+  };
+  explicit KnownUses(const FusionGroups& groups) : groups_(groups) {
+    const Computation& computation = groups.computation();
+    if (computation.owner() != nullptr) return;  // The next turn takes the memory over.
+    for (size_t i = 0; i < computation.parameter_count(); ++i) {
+      if (!is_donated(computation, i)) kept_.insert(computation.parameter(i).def);
+    }
+  }
+
+  /// Whether it is an argument whose memory nothing takes over.
+  bool is_kept_argument(Value value) const { return kept_.contains(value.def); }
+
+  /// Those of a value that the computation itself has.
+  const Uses& of(Value value) {
+    const auto [known, added] = known_.try_emplace(value);
+    if (!added) return known->second;
+    known->second.updated = is_updated(value);
+    for (const Use& use : value.def->uses()) {
+      known->second.last = std::max(known->second.last, groups_.place(groups_.user(use)));
+    }
+    return known->second;
+  }
+
+ private:
+  const FusionGroups& groups_;
+  std::unordered_map<Value, Uses, ValueHash> known_;
+  std::unordered_set<const Instruction*> kept_;
+};
+
 // The values that later groups read of one group, and what they would be computed from.
 class Rematerializer {
  public:
-  Rematerializer(FusionGroups& groups, const GroupPtr& group) : groups_(groups), group_(group) {}
+  Rematerializer(FusionGroups& groups, KnownUses& uses, const GroupPtr& group)
+      : groups_(groups), uses_(uses), group_(group) {}
 
   void run() {
     find_needed();
@@ -70,13 +126,9 @@ class Rematerializer {
     while (!needed_.empty() && saved_without(needed_) >= least) {
       find_cut();
       if (saved_without(needed_) - kept_bytes() < least) return;
-      const std::set<GroupPtr> full = too_long();
-      if (full.empty()) return compute_again();
-      // The others may still do without some.
-      std::erase_if(needed_, [&](const auto& each) {
-        return std::ranges::any_of(
-            each.second, [&](const Use& use) { return full.contains(groups_.of(use.user)); });
-      });
+      const std::set<const Instruction*> long_ones = too_long();
+      if (long_ones.empty()) return compute_again();
+      std::erase_if(needed_, [&](const auto& each) { return long_ones.contains(each.first); });
     }
   }
 
@@ -131,9 +183,12 @@ class Rematerializer {
       if (by_groups && !outside.empty() && outside.size() <= kMostUses)
         needed_.emplace_back(op, std::move(outside));
     }
+    std::set<GroupPtr> readers;
     for (const auto& [op, uses] : needed_) {
-      for (const Use& use : uses) last_ = std::max(last_, end_of(*groups_.of(use.user)));
+      for (const Use& use : uses) readers.insert(groups_.of(use.user));
     }
+    for (const GroupPtr& each : readers) last_ = std::max(last_, end_of(*each));
+    reads_ = kRead * std::ssize(readers);
   }
 
   int64_t end_of(const Group& group) const {
@@ -163,21 +218,20 @@ class Rematerializer {
     }
     if (value.def->parent() != &groups_.computation()) return true;  // A loop reads it each time.
     if (value.def->code() == OpCode::kReshape && is_in_memory(value.def->operand(0))) return true;
-    const bool is_argument =
-        value.def->code() == OpCode::kParameter && groups_.computation().owner() == nullptr;
-    return is_argument || std::ranges::any_of(value.def->uses(), [&](const Use& use) {
-             return groups_.place(groups_.user(use)) > last_;
-           });
+    return uses_.is_kept_argument(value) || uses_.of(value).last > last_;
   }
 
   int64_t weight_of(Value value) const {
-    if (!value.type().is_tensor() || is_updated(value)) return MinimumCut::kNever;
-    if (is_part(*value.def)) return MinimumCut::kNever;
+    if (!value.type().is_tensor() || is_part(*value.def)) return MinimumCut::kNever;
+    const bool is_local = value.def->parent() == &groups_.computation();
+    if (is_local ? uses_.of(value).updated : is_updated(value)) return MinimumCut::kNever;
     // A kernel's results have its domain, or a number for each of its rows.
     if (is_in_group(value.def) && !group_->has(value.type().dims())) return MinimumCut::kNever;
     const int64_t bytes = std::max<int64_t>(bytes_of(value), 1);
-    if (is_in_memory(value)) return kRead * bytes;
-    return (is_in_group(value.def) ? kWritten : kKept) * bytes;
+    if (is_in_memory(value)) return reads_ * bytes;
+    if (is_in_group(value.def)) return (reads_ + kWritten) * bytes;
+    const bool is_parameter = value.def->code() == OpCode::kParameter;
+    return (reads_ + kKept + (is_parameter ? kCopied : 0)) * bytes;
   }
 
   static bool is_free(Value value) { return value.def->code() == OpCode::kConstant; }
@@ -254,16 +308,18 @@ class Rematerializer {
     return in_order(std::move(ops));
   }
 
-  // The readers that would become too long.
-  std::set<GroupPtr> too_long() const {
-    std::set<GroupPtr> found;
+  // For each reader that would become too long the result that takes most ops.
+  std::set<const Instruction*> too_long() const {
+    std::set<const Instruction*> found;
     for (const Reader& reader : readers()) {
       Group again;
       again.ops = ops_of(reader.results);
       Group with = *reader.group;
       with.ops.insert(with.ops.end(), again.ops.begin(), again.ops.end());
       const int64_t most = groups_.cost().rematerialized_ops * std::ssize(reader.results);
-      if (again.operations() > most || !groups_.is_small(with)) found.insert(reader.group);
+      if (again.operations() <= most && groups_.is_small(with)) continue;
+      found.insert(*std::ranges::max_element(reader.results, {},
+                                             [&](Instruction* op) { return ops_of({op}).size(); }));
     }
     return found;
   }
@@ -288,9 +344,11 @@ class Rematerializer {
   }
 
   FusionGroups& groups_;
+  KnownUses& uses_;
   GroupPtr group_;
   Needed needed_;
-  int64_t last_ = 0;  // The place of the last op of the readers.
+  int64_t last_ = 0;   // The place of the last op of the readers.
+  int64_t reads_ = 0;  // The cost of a byte that they read.
   std::unordered_set<Value, ValueHash> cut_;
 };
 
@@ -304,8 +362,9 @@ void rematerialize(FusionGroups& groups) {
     const GroupPtr group = groups.of(&op);
     if (group != nullptr && known.insert(group).second) order.push_back(group);
   }
+  KnownUses uses(groups);
   for (auto group = order.rbegin(); group != order.rend(); ++group) {
-    Rematerializer(groups, *group).run();
+    Rematerializer(groups, uses, *group).run();
   }
 }
 

@@ -297,6 +297,10 @@ TEST(ConvolutionProducts, OthersKeepTheirSides) {
       exchanges_sides({"2x8x8x5", "4x4x5x3", "2x16x16x3", "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]",
                        "pad = [[2, 2], [2, 2]], lhs_dilate = [2, 2]"}))
       << "a transposed convolution";
+  EXPECT_FALSE(
+      exchanges_sides({"2x2x2x5", "3x3x4x5", "2x4x4x4", "[b, 0, 1, f]x[0, 1, o, i]->[b, 0, 1, f]",
+                       "pad = [[1, 2], [1, 2]], lhs_dilate = [2, 2]"}))
+      << "of fewer places than its filter has";
   const std::string numbers = "[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]";
   EXPECT_FALSE(exchanges_sides({"2x4x4x5", "2x8x8x3", "2x2x5x3", numbers,
                                 "stride = [2, 2], pad = [[2, 2], [2, 2]], lhs_dilate = [2, 2]"}));

@@ -45,8 +45,11 @@ Value exchange_sides(Instruction& op) {
     return {};
   }
   const Type &input = op.operand_type(0), &filter = op.operand_type(1), &result = op.result_type();
-  if (product_of(filter, dims.kernel_spatial) <= product_of(input, dims.input_spatial) ||
-      element_count(result.dims()) == 0 || element_count(input.dims()) == 0) {
+  // (A transposed convolution of a small input has more places than its filter.)
+  const int64_t window = product_of(filter, dims.kernel_spatial);
+  if (window <= product_of(input, dims.input_spatial) ||
+      window < product_of(result, dims.output_spatial) || element_count(result.dims()) == 0 ||
+      element_count(input.dims()) == 0) {
     return {};
   }
   // Place k of the result sums what is at q of the input and at gap * q + low - k of the filter.
@@ -72,6 +75,10 @@ Value exchange_sides(Instruction& op) {
   attributes.set(AttrKey::padding, std::move(to));
   attributes.set(AttrKey::rhs_dilation, gaps);
   attributes.erase(AttrKey::lhs_dilation);
+  const auto* const precision = op.attr<ArrayAttr>(AttrKey::precision_config);
+  if (precision != nullptr && precision->size() == 2) {
+    attributes.set(AttrKey::precision_config, ArrayAttr{precision->at(1), precision->at(0)});
+  }
   made->set_location(op.location());
   const Value backwards = op.parent()->insert(std::move(made), &op)->result();
   return b.make(OpCode::kReverse, {backwards}, {{AttrKey::dimensions, dims.output_spatial}});

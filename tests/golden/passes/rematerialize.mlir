@@ -108,3 +108,31 @@ func.func @loop(%x: tensor<128x128xf32>, %w: tensor<128x128xf32>) -> tensor<128x
     }
   return %r#1 : tensor<128x128xf32>
 }
+
+// The memory of a donated argument is written in place: what follows from it is kept.
+// CHECK-LABEL: @donated
+// CHECK: %[[F:[0-9]+]]:2 = tenon.fusion(%arg0) {fusion_kind = "elements"}
+// CHECK: %[[P:[0-9]+]] = stablehlo.dot_general(%[[F]]#1, %arg1)
+// CHECK: stablehlo.multiply(%[[P]], %[[F]]#0)
+func.func @donated(%x: tensor<128x128xf32> {tf.aliasing_output = 0 : i32}, %w: tensor<128x128xf32>) -> (tensor<128x128xf32>, tensor<128x128xf32>) {
+  %v = stablehlo.add %x, %x : tensor<128x128xf32>
+  %t = stablehlo.tanh %v : tensor<128x128xf32>
+  %p = stablehlo.dot_general %t, %w, contracting_dims = [1] x [0] : (tensor<128x128xf32>, tensor<128x128xf32>) -> tensor<128x128xf32>
+  %u = stablehlo.multiply %p, %v : tensor<128x128xf32>
+  return %t, %u : tensor<128x128xf32>, tensor<128x128xf32>
+}
+
+// Two arguments are not read by each of two groups in place of their sum.
+// CHECK-LABEL: @readers
+// CHECK: %[[F:[0-9]+]]:2 = tenon.fusion(%arg0, %arg1) {fusion_kind = "elements"}
+// CHECK: stablehlo.multiply(%{{[0-9]+}}, %[[F]]#0)
+// CHECK: stablehlo.multiply(%{{[0-9]+}}, %[[F]]#0)
+func.func @readers(%x: tensor<128x128xf32>, %y: tensor<128x128xf32>) -> (tensor<128x128xf32>, tensor<128x128xf32>) {
+  %v = stablehlo.add %x, %y : tensor<128x128xf32>
+  %t = stablehlo.tanh %v : tensor<128x128xf32>
+  %p = stablehlo.dot_general %t, %x, contracting_dims = [1] x [0] : (tensor<128x128xf32>, tensor<128x128xf32>) -> tensor<128x128xf32>
+  %a = stablehlo.multiply %p, %v : tensor<128x128xf32>
+  %q = stablehlo.dot_general %a, %y, contracting_dims = [1] x [0] : (tensor<128x128xf32>, tensor<128x128xf32>) -> tensor<128x128xf32>
+  %b = stablehlo.multiply %q, %v : tensor<128x128xf32>
+  return %a, %b : tensor<128x128xf32>, tensor<128x128xf32>
+}
