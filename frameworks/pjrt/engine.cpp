@@ -16,6 +16,7 @@
 #include "frameworks/pjrt/objects.h"
 #include "frameworks/pjrt/profile/profile_recorder.h"
 #include "frameworks/pjrt/program/reference_calls.h"
+#include "hlo/decomposition/linalg/custom_calls.h"
 #include "hlo/driver/host_calls.h"
 #include "hlo/passes/pass.h"
 #include "pjrt_source_hash.h"
@@ -210,6 +211,7 @@ Status check_targets(const hlo::Module& module, const runtime::HostFunctionTable
   const hlo::Instruction* unknown = nullptr;
   const auto is_unknown = [&](const hlo::Instruction& op) {
     if (op.code() != hlo::OpCode::kCustomCall) return false;
+    if (hlo::decomposition::linalg_call(op) != nullptr) return false;  // It is expanded.
     const std::string_view target = op.text(hlo::AttrKey::call_target_name);
     const auto known = hlo::Checks::targets();
     if (target == kSink || functions.contains(target)) return false;
