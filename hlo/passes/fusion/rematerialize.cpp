@@ -108,6 +108,11 @@ class KnownUses {
     return known->second;
   }
 
+  /// Before the op may be erased: another may come to have its address.
+  void forget(Instruction& op) {
+    for (uint32_t i = 0; i < op.result_count(); ++i) known_.erase(op.result(i));
+  }
+
  private:
   const FusionGroups& groups_;
   std::unordered_map<Value, Uses, ValueHash> known_;
@@ -329,6 +334,7 @@ class Rematerializer {
       Cloner cloner;
       for (Instruction* op : ops_of(reader.results)) compute_again(*op, reader, cloner);
     }
+    for (Instruction* op : group_->ops) uses_.forget(*op);
     groups_.drop_unused(group_);
   }
 
