@@ -9,6 +9,7 @@
 #include "hlo/import/import.h"
 #include "hlo/passes/normalize/layouts.h"
 #include "hlo/passes/pass.h"
+#include "hlo/text/printer.h"
 #include "hlo/verify/verify.h"
 
 namespace tenon::hlo {
@@ -290,6 +291,21 @@ TEST(ConvolutionProducts, InputsWithGapsAreTheFilter) {
   EXPECT_TRUE(exchanges_sides({"2x5x4", "2x3x8", "5x3x3", "[f, b, 0]x[i, o, 0]->[b, f, 0]",
                                "pad = [[2, 1]], lhs_dilate = [2]"}))
       << "of one dimension";
+}
+
+TEST(ConvolutionProducts, PrecisionsGoWithTheirSides) {
+  const auto module = import_module(
+      R"(func.func @main(%x: tensor<2x4x5xf32>, %w: tensor<2x8x3xf32>) -> tensor<4x5x3xf32> {
+  %r = stablehlo.convolution(%x, %w) dim_numbers = [f, 0, b]x[i, 0, o]->[0, b, f], window = {pad = [[2, 2]], lhs_dilate = [2]}
+      {batch_group_count = 1 : i64, feature_group_count = 1 : i64, precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision DEFAULT>]} : (tensor<2x4x5xf32>, tensor<2x8x3xf32>) -> tensor<4x5x3xf32>
+  return %r : tensor<4x5x3xf32>
+})",
+      "t");
+  ASSERT_TRUE(module) << module.error().to_string();
+  const auto changed = make_convolution_products(**module, {});
+  ASSERT_TRUE(changed && *changed);
+  EXPECT_NE(print_module(**module).find("precision_config = [DEFAULT, HIGHEST]"), std::string::npos)
+      << print_module(**module);
 }
 
 TEST(ConvolutionProducts, OthersKeepTheirSides) {

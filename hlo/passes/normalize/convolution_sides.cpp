@@ -3,18 +3,13 @@
 #include <algorithm>
 
 #include "hlo/passes/normalize/layouts.h"
+#include "hlo/passes/precision.h"
 
 namespace tenon::hlo {
 namespace {
 
 bool are_all(const I64s& numbers, int64_t number) {
   return std::ranges::all_of(numbers, [&](int64_t each) { return each == number; });
-}
-
-int64_t product_of(const Type& type, const I64s& dimensions) {
-  int64_t product = 1;
-  for (const int64_t d : dimensions) product *= type.dims()[static_cast<size_t>(d)];
-  return product;
 }
 
 ConvDims exchanged(const ConvDims& dims) {
@@ -45,10 +40,13 @@ Value exchange_sides(Instruction& op) {
     return {};
   }
   const Type &input = op.operand_type(0), &filter = op.operand_type(1), &result = op.result_type();
-  // (A transposed convolution of a small input has more places than its filter.)
-  const int64_t window = product_of(filter, dims.kernel_spatial);
-  if (window <= product_of(input, dims.input_spatial) ||
-      window < product_of(result, dims.output_spatial) || element_count(result.dims()) == 0 ||
+  // A transposed convolution of a small input has more places than its filter.
+  const auto places_of = [](const Type& type, const I64s& of) {
+    return element_count(in_order(type.dims(), of));
+  };
+  const int64_t window = places_of(filter, dims.kernel_spatial);
+  if (window <= places_of(input, dims.input_spatial) ||
+      window < places_of(result, dims.output_spatial) || element_count(result.dims()) == 0 ||
       element_count(input.dims()) == 0) {
     return {};
   }
@@ -75,10 +73,7 @@ Value exchange_sides(Instruction& op) {
   attributes.set(AttrKey::padding, std::move(to));
   attributes.set(AttrKey::rhs_dilation, gaps);
   attributes.erase(AttrKey::lhs_dilation);
-  const auto* const precision = op.attr<ArrayAttr>(AttrKey::precision_config);
-  if (precision != nullptr && precision->size() == 2) {
-    attributes.set(AttrKey::precision_config, ArrayAttr{precision->at(1), precision->at(0)});
-  }
+  exchange_precisions(*made);
   made->set_location(op.location());
   const Value backwards = op.parent()->insert(std::move(made), &op)->result();
   return b.make(OpCode::kReverse, {backwards}, {{AttrKey::dimensions, dims.output_spatial}});

@@ -3,6 +3,7 @@
 #include <functional>
 #include <utility>
 
+#include "hlo/passes/precision.h"
 #include "hlo/passes/rewrite/rule.h"
 
 namespace tenon::hlo::rewrite {
@@ -46,11 +47,7 @@ Value swapped(Builder& b, const Instruction& dot, Value x, Value y) {
   std::swap(dims.lhs_batching, dims.rhs_batching);
   std::swap(dims.lhs_contracting, dims.rhs_contracting);
   const Value made = dot_like(b, dot, y, x, std::move(dims));
-  const auto* const precision = made ? dot.attr<ArrayAttr>(AttrKey::precision_config) : nullptr;
-  if (precision != nullptr && precision->size() == 2) {
-    made.def->mutable_attributes().set(AttrKey::precision_config,
-                                       ArrayAttr{precision->at(1), precision->at(0)});
-  }
+  if (made) exchange_precisions(*made.def);
   return made;
 }
 
