@@ -136,14 +136,16 @@ class CpuBackend final : public Backend {
     TargetInfo target;
     target.name = host.cpu;
     target.compiler_id =
-        fmt::format("cpu {} llvm {} lapack {} {} {}", cpu::kCompilerHash, LLVM_VERSION_STRING,
-                    cpu::names_lapack() ? 1 : 0, host.cpu, host.features);
+        fmt::format("cpu {} llvm {} lapack {} dots {}{} {} {}", cpu::kCompilerHash,
+                    LLVM_VERSION_STRING, cpu::names_lapack() ? 1 : 0, host.dots_bf16 ? 1 : 0,
+                    host.dots_words ? 1 : 0, host.cpu, host.features);
     target.features = cpu::host_features();
     target.math = shared_math();
     // Not the threads of the caller's arena, which may be fewer.
     target.compute_units = tbb::info::default_concurrency();
     target.vector_bytes = host.vector_bytes;
     target.scratch_bytes = 256 << 10;
+    target.narrow_products = host.dots_words ? cpu::kLeastMatrixLines : 0;
     target.spaces[0].host_visible = true;
     target.spaces[0].host_writable = true;
     target.spaces[0].alignment = HostDevice::kAlignment;

@@ -576,7 +576,9 @@ std::optional<ContractionLoops> contraction_loops_of(const codegen::TargetCpu& c
     return shape.element_type() == ElementType::kF16 && !cpu.converts_half;
   };
   if (is_soft(operands[0]) || is_soft(operands[1]) || is_soft(result)) return std::nullopt;
-  return loops_of(*contraction, operands, result);
+  auto loops = loops_of(*contraction, operands, result);
+  if (loops) loops->unit = matrix_unit_of(cpu, *loops);
+  return loops;
 }
 
 Result<CpuCode> compile_segment(const Program& program, int64_t threads) {

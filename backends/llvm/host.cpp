@@ -42,6 +42,11 @@
 #include <llvm/Transforms/Scalar/SimpleLoopUnswitch.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
+#ifdef __linux__
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -50,6 +55,7 @@
 #include "backends/llvm/abreast.h"
 #include "backends/llvm/masked_memory.h"
 #include "core/base/file.h"
+#include "core/base/process/environment.h"
 
 namespace tenon::codegen {
 namespace {
@@ -107,6 +113,28 @@ int64_t vector_bytes_of(const Has& has) {
 // 30 times the time).
 constexpr const char* kWithoutVex = "sse4a";
 
+constexpr const char* kTileFeatures[] = {"amx-tile", "amx-bf16", "amx-int8", "amx-complex",
+                                         "amx-fp16"};
+
+// Linux lets a process use registers of tiles if it asks, since signals then store 8 KB more.
+bool may_use_tiles() {
+#if defined(__linux__) && defined(__x86_64__)
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
+constexpr const char* kWithoutUnits = "TENON_CPU_WITHOUT";
+
+template <class Has>
+void find_matrix_units(const Has& has, TargetCpu& cpu) {
+  const bool wide = cpu.vector_bytes == 64 && !environment_lists(kWithoutUnits, "dots");
+  cpu.dots_bf16 = wide && has("avx512bf16");
+  cpu.dots_words = wide && has("avx512vnni");
+}
+
 TargetCpu find_host() {
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
@@ -114,12 +142,20 @@ TargetCpu find_host() {
   found.triple = llvm::sys::getProcessTriple();
   found.cpu = llvm::sys::getHostCPUName().str();
   llvm::SubtargetFeatures features;
-  const llvm::StringMap<bool> has = llvm::sys::getHostCPUFeatures();
+  llvm::StringMap<bool> has = llvm::sys::getHostCPUFeatures();
+  found.tiles = has.lookup("amx-bf16") && has.lookup("amx-int8") &&
+                !environment_lists(kWithoutUnits, "tiles") && may_use_tiles();
+  if (!found.tiles) {
+    for (const char* name : kTileFeatures) has[name] = false;
+  }
   for (const auto& feature : has) {
     features.AddFeature(feature.first(), feature.second && feature.first() != kWithoutVex);
   }
   found.features = features.getString();
-  found.vector_bytes = vector_bytes_of([&](const char* name) { return has.lookup(name); });
+  const auto has_feature = [&](const char* name) { return has.lookup(name); };
+  found.vector_bytes = vector_bytes_of(has_feature);
+  find_matrix_units(has_feature, found);
+  found.tiles = found.tiles && found.vector_bytes == 64;
   found.fused = has_fma(found.triple, found.features);
   found.converts_half = converts_half(found.triple, found.features);
   return found;
@@ -198,6 +234,7 @@ Result<TargetCpu> target_cpu(std::string triple, std::string cpu, const std::str
     found.converts_half = false;
   } else if (is_x86) {
     found.vector_bytes = vector_bytes_of(has);
+    find_matrix_units(has, found);
     found.fused = has("fma") || has("avx512f");
     found.converts_half = has("f16c") || has("avx512f");
     if (has("avx") && has(kWithoutVex)) {

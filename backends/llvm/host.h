@@ -30,9 +30,12 @@ struct TargetCpu {
   int64_t vector_bytes = 16;  ///< Size of a vector register.
   bool fused = true;          ///< fma is an instruction, not a call.
   bool converts_half = true;  ///< So are conversions of f16.
+  bool tiles = false;         ///< AMX of bf16 and bytes, which the process may use: host() alone.
+  bool dots_bf16 = false;     ///< AVX512-BF16, with wide registers.
+  bool dots_words = false;    ///< AVX512-VNNI, likewise.
 };
 
-/// Detected once.
+/// Detected once, without the matrix units that TENON_CPU_WITHOUT lists ("tiles,dots").
 const TargetCpu& host();
 
 /// The processor `cpu` ("native": this one; "x86-64-v3", "skylake") with the further features of

@@ -15,6 +15,7 @@ from breadth import breadth
 from models import MODELS, attentions, draws, numbers
 from moves import moves, norms, skinny
 from narrow import narrow
+from products import products
 from short import short
 from special import special_programs
 
@@ -26,7 +27,7 @@ except ImportError:  # The environment of frameworks/jax has none: PyTorch is le
 
 @dataclasses.dataclass
 class Program:
-    group: str  # breadth, narrow, short, moves, skinny, norms, special, rows, contractions, small, scans, convolutions, ffts, sorts, indexing, linalg, loops, attention, random, models, applications
+    group: str  # breadth, narrow, short, moves, skinny, norms, products, special, rows, contractions, small, scans, convolutions, ffts, sorts, indexing, linalg, loops, attention, random, models, applications
     name: str
     function: Callable
     arguments: list[Any]
@@ -495,6 +496,7 @@ def all_programs() -> list[Program]:
             + [Program("moves", *each) for each in moves()]
             + [Program("skinny", *each) for each in skinny()]
             + [Program("norms", *each) for each in norms()]
+            + [Program("products", *each) for each in products()]
             + [Program("attention", *each) for each in attentions()]
             + [Program("random", *each) for each in draws()] + models()
             + [Program("applications", name, *made()) for name, made in APPLICATIONS.items()])

@@ -79,6 +79,7 @@ TargetInfo unusual() {
   target.bytes_per_second = 1e9;
   target.launch_seconds = 5e-6;
   target.tuning = {{"tile_k", 64}, {"other", -1}};
+  target.narrow_products = 9;
   return target;
 }
 
@@ -96,6 +97,7 @@ TEST(TargetText, IsReadAsItWasWritten) {
     EXPECT_EQ(read->features.scratch, target.features.scratch);
     EXPECT_EQ(read->features.tiles, target.features.tiles);
     EXPECT_EQ(read->flops, target.flops);
+    EXPECT_EQ(read->narrow_products, target.narrow_products);
     EXPECT_EQ(read->spaces[0].host_writable, target.spaces[0].host_writable);
   }
   EXPECT_EQ(to_string(*parse_target("# a comment\n\n  name chip \r\ncompiler cc\n")),

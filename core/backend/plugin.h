@@ -116,7 +116,7 @@ extern "C" {
 #endif
 
 #define TENON_ABI_MAJOR 1
-#define TENON_ABI_MINOR 7
+#define TENON_ABI_MINOR 8
 
 /* The numbers are those of PJRT_Error_Code. */
 typedef enum TenonCode {
@@ -234,6 +234,10 @@ typedef struct TenonTargetInfo {
   /* Tuning parameters that the vendor sets, one per line: "tile_k = 64". `tenon schedules` lists
      their names; null: none. Since 1.2. */
   const char* tuning;
+  /* Rows and columns from which contractions of integers of 8 bits, or one of those by one of 16,
+     into sums of 32 are faster than of f32; else the host computes them in f32 where that is exact.
+     0: never. Since 1.8. */
+  int64_t narrow_products;
 } TenonTargetInfo;
 
 typedef struct TenonDeviceInfo {

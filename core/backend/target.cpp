@@ -36,7 +36,8 @@ Status check(const TargetInfo& target) {
   }
   for (const int64_t number : {target.compute_units, target.preferred_lanes, target.most_lanes,
                                target.vector_bytes, target.scratch_bytes, target.private_bytes,
-                               target.most_parameters, target.largest_buffer}) {
+                               target.most_parameters, target.largest_buffer,
+                               target.narrow_products}) {
     if (number < 0) return bad(fmt::format("{} is negative", number));
   }
   for (const MathInfo& math : target.math) {
@@ -103,6 +104,7 @@ std::string to_string(const TargetInfo& target) {
   line("flops", target.flops, usual.flops);
   line("bytes_per_second", target.bytes_per_second, usual.bytes_per_second);
   line("launch_seconds", target.launch_seconds, usual.launch_seconds);
+  line("narrow_products", target.narrow_products, usual.narrow_products);
   for (const TuningValue& each : target.tuning) {
     text += fmt::format("tuning {} = {}\n", each.name, each.value);
   }
@@ -263,7 +265,8 @@ class TargetParser {
         {"scratch_bytes", &target_.scratch_bytes},
         {"private_bytes", &target_.private_bytes},
         {"most_parameters", &target_.most_parameters},
-        {"largest_buffer", &target_.largest_buffer}};
+        {"largest_buffer", &target_.largest_buffer},
+        {"narrow_products", &target_.narrow_products}};
     for (const auto& [known, value] : integers) {
       if (name == known) return number(*value);
     }

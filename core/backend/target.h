@@ -63,6 +63,7 @@ struct TargetInfo {
   double bytes_per_second = 0;
   double launch_seconds = 0;
   std::vector<TuningValue> tuning;
+  int64_t narrow_products = 0;
 };
 
 /// The form of kernels that the target takes, for legalize(): `features`, without scratch memory if

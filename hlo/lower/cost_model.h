@@ -111,6 +111,9 @@ struct CostModel {
   /// Whether products of small integers are faster in floats, where those are exact
   /// (float-products): f32 is multiplied and added at once, integers are not.
   bool float_products = false;
+  /// Rows and columns from which the target multiplies integers of up to 16 bits faster than
+  /// floats: such products stay integers, of as few bits as their factors allow. 0: never.
+  int64_t narrow_products = 0;
   /// Bytes of a row of such a tile of several rows: a constant factor of a product is panels of
   /// columns as wide (factor-panels). 0: the target reads none in place.
   int64_t panel_bytes = 0;

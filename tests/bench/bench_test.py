@@ -16,7 +16,7 @@ from collections import Counter
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 QUICK = ["--benchmark_min_time=0.001", "--benchmark_format=json"]
 # The contents of the lists of programs (bench/peers/programs.py, models.py).
-GROUPS = {"breadth": 390, "narrow": 99, "short": 70, "moves": 72, "skinny": 30, "norms": 32, "special": 126, "rows": 19, "contractions": 60, "small": 7, "scans": 9, "convolutions": 16, "ffts": 13, "sorts": 10,
+GROUPS = {"breadth": 390, "narrow": 99, "short": 70, "moves": 72, "skinny": 30, "norms": 32, "products": 30, "special": 126, "rows": 19, "contractions": 60, "small": 7, "scans": 9, "convolutions": 16, "ffts": 13, "sorts": 10,
           "indexing": 23, "linalg": 53, "loops": 13, "attention": 6, "random": 4, "models": 15, "applications": 61}
 
 

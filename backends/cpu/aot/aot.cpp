@@ -43,6 +43,7 @@ class AotBackend final : public backend::Backend {
       }
     }
     target.vector_bytes = cpu_.vector_bytes;
+    target.narrow_products = cpu_.dots_words ? kLeastMatrixLines : 0;
     target.scratch_bytes = 256 << 10;
     target.spaces[0].host_visible = true;
     target.spaces[0].host_writable = true;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "backends/cpu/contraction/contraction_frame.h"
 #include "backends/cpu/contraction/micro_kernel.h"
 #include "backends/cpu/contraction/packing.h"
 #include "backends/llvm/loops.h"
@@ -16,69 +17,13 @@ using codegen::LlvmValues;
 using codegen::number;
 using llvm::Value;
 
-constexpr int64_t kAlignment = 64;
-// More columns would make their sums, which each block of lines reads again, leave the cache.
-constexpr int64_t kColumnsTogether = 1 << 14;
-
-int64_t aligned(int64_t bytes) { return divided(bytes, kAlignment) * kAlignment; }
-
-class ContractionEmitter {
+class ContractionEmitter final : public ContractionFrame {
  public:
   ContractionEmitter(llvm::Module& module, const ContractionLoops& loops, int64_t vector_bytes)
-      : module_(module),
-        context_(module.getContext()),
-        loops_(loops),
-        row_(loops.rows.back()),
-        column_(loops.columns.back()),
-        sum_(loops.sums[0]),
-        t_(tiling_of(loops, vector_bytes)),
-        b_(context_),
-        lhs_elements_(b_, loops.lhs, loops.sum),
-        rhs_elements_(b_, loops.rhs, loops.sum),
-        result_elements_(b_, loops.result, loops.sum),
-        sum_elements_(b_, loops.sum, loops.sum),
-        packing_(b_, loops, t_) {}
-
-  ContractionFunction run(const std::string& name) {
-    ContractionFunction made;
-    make_function(name);
-    const int64_t row_groups = divided(row_.extent, t_.rows_a_group);
-    const int64_t column_groups = divided(column_.extent, t_.panels * t_.columns());
-    // The loops over workgroups, outermost first.
-    std::vector<ContractionLoop> outer = loops_.batch;
-    outer.insert(outer.end(), loops_.rows.begin(), loops_.rows.end() - 1);
-    outer.insert(outer.end(), loops_.columns.begin(), loops_.columns.end() - 1);
-    outer.push_back({row_groups, 0, 0, 0});
-    outer.push_back({column_groups, 0, 0, 0});
-    for (const ContractionLoop& loop : outer) made.workgroups *= loop.extent;
-    if (t_.joins) together_ = kColumnsTogether / columns_a_group();
-    made.joins_workgroups = t_.joins;
-    each(function_->getArg(3), function_->getArg(4), together_,
-         [&](Value* place) { workgroup(place, outer); });
-    b_.CreateRetVoid();
-    made.kernel = {function_, scratch_sums() + (t_.keeps_sums ? sums_bytes() : 0)};
-    const int64_t rows = std::min(row_.extent, t_.rows_a_group);
-    const int64_t columns = std::min(column_.extent, columns_a_group());
-    made.flops_a_workgroup =
-        2.0 * static_cast<double>(rows * columns) * static_cast<double>(sum_.extent);
-    return made;
-  }
+      : ContractionFrame(module, loops, vector_bytes), packing_(b_, loops_, t_) {}
 
  private:
-  void make_function(const std::string& name) {
-    llvm::Type* const pointer = b_.getPtrTy();
-    llvm::Type* const types[] = {pointer,         pointer, pointer, b_.getInt64Ty(),
-                                 b_.getInt64Ty(), pointer, pointer};
-    function_ = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), types, false),
-                                       llvm::Function::ExternalLinkage, name, module_);
-    function_->setDoesNotThrow();
-    function_->setVisibility(llvm::Function::HiddenVisibility);
-    for (unsigned i = 0; i < 3; ++i) function_->addParamAttr(i, llvm::Attribute::NoAlias);
-    b_.SetInsertPoint(llvm::BasicBlock::Create(context_, "entry", function_));
-  }
-
   // --- Scratch memory: panels of the right operand, rows of the left one, sums.
-  int64_t columns_a_group() const { return t_.panels * t_.columns(); }
   int64_t scratch_lhs() const {
     return aligned(t_.packs_rhs ? t_.panels * packing_.panel_bytes() : 0);
   }
@@ -86,54 +31,11 @@ class ContractionEmitter {
     return scratch_lhs() + aligned(t_.packs_lhs ? packing_.lhs_bytes() : 0);
   }
   int64_t sums_bytes() const { return t_.rows_a_group * columns_a_group() * sum_elements_.bytes(); }
-  Value* scratch(int64_t bytes) {
-    return b_.CreateConstGEP1_64(b_.getInt8Ty(), function_->getArg(5),
-                                 static_cast<uint64_t>(bytes));
+  int64_t scratch_bytes() const override {
+    return scratch_sums() + (t_.keeps_sums ? sums_bytes() : 0);
   }
 
-  Value* times(Value* x, int64_t by) { return b_.CreateMul(x, number(b_, by), "", false, true); }
-  Value* least(Value* x, Value* y) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x, y); }
-  void each(Value* low, Value* high, int64_t step, const std::function<void(Value*)>& body) {
-    emit_loop(b_, low, high, step, {}, [&](Value* i, const LlvmValues&) {
-      body(i);
-      return LlvmValues{};
-    });
-  }
-
-  void workgroup(Value* place, const std::vector<ContractionLoop>& outer) {
-    Value* offsets[] = {number(b_, 0), number(b_, 0), number(b_, 0)};
-    Value* group[2] = {};  // Indices of the group of rows and of columns.
-    // Machines of 32 bits divide numbers of 64 by calls.
-    int64_t count = 1;
-    for (const ContractionLoop& loop : outer) count *= loop.extent;
-    llvm::Type* const narrow = count <= INT32_MAX ? b_.getInt32Ty() : b_.getInt64Ty();
-    Value* rest = b_.CreateTrunc(place, narrow);
-    for (size_t d = outer.size(); d-- > 0;) {
-      Value* const extent = llvm::ConstantInt::get(narrow, static_cast<uint64_t>(outer[d].extent));
-      Value* const index = d == 0 ? rest : b_.CreateURem(rest, extent);
-      if (d > 0) rest = b_.CreateUDiv(rest, extent);
-      Value* const at = b_.CreateZExt(index, b_.getInt64Ty());
-      if (d + 2 >= outer.size()) {
-        group[d + 2 - outer.size()] = at;
-        continue;
-      }
-      const int64_t by[] = {outer[d].lhs, outer[d].rhs, outer[d].result};
-      for (size_t i = 0; i < 3; ++i) offsets[i] = b_.CreateAdd(offsets[i], times(at, by[i]));
-    }
-    lhs_ = lhs_elements_.at(function_->getArg(0), offsets[0]);
-    rhs_ = rhs_elements_.at(function_->getArg(1), offsets[1]);
-    result_ = result_elements_.at(function_->getArg(2), offsets[2]);
-    row_begin_ = times(group[0], t_.rows_a_group);
-    column_begin_ = times(group[1], columns_a_group());
-    row_end_ =
-        least(b_.CreateAdd(row_begin_, number(b_, t_.rows_a_group)), number(b_, row_.extent));
-    column_end_ = number(b_, column_.extent);
-    if (together_ == 1) {
-      column_end_ = least(b_.CreateAdd(column_begin_, number(b_, columns_a_group())), column_end_);
-    } else {
-      Value* const end = least(b_.CreateAdd(place, number(b_, together_)), function_->getArg(4));
-      column_end_ = least(times(end, columns_a_group()), column_end_);
-    }
+  void emit_workgroup() override {
     if (t_.is_dots) {
       return each(number(b_, 0), number(b_, sum_.extent), t_.sums_a_block,
                   [&](Value* sum) { dots(sum); });
@@ -191,10 +93,6 @@ class ContractionEmitter {
     Value* const in_panel = b_.CreateSub(panel, first);
     return rhs_elements_.at(
         rhs_, b_.CreateAdd(times(first, column_.rhs), b_.CreateAdd(in_panel, products)));
-  }
-  Value* result_at(Value* row, Value* column) {
-    return result_elements_.at(
-        result_, b_.CreateAdd(times(row, row_.result), times(column, column_.result)));
   }
   // The address of the sums between blocks.
   Value* sums_at(Value* row, Value* column) {
@@ -426,31 +324,16 @@ class ContractionEmitter {
                       tile.ahead > 0 ? micro.getArg(5) : nullptr);
   }
 
-  llvm::Module& module_;
-  llvm::LLVMContext& context_;
-  const ContractionLoops& loops_;
-  const ContractionLoop row_, column_, sum_;
-  const Tiling t_;
-  llvm::IRBuilder<> b_;
-  const Elements lhs_elements_, rhs_elements_, result_elements_, sum_elements_;
   const Packing packing_;
-  int64_t together_ = 1;  // Workgroups that are computed as one.
-  llvm::Function* function_ = nullptr;
-  // Addresses and bounds of the current workgroup.
-  Value* lhs_ = nullptr;
-  Value* rhs_ = nullptr;
-  Value* result_ = nullptr;
-  Value* row_begin_ = nullptr;
-  Value* row_end_ = nullptr;
-  Value* column_begin_ = nullptr;
-  Value* column_end_ = nullptr;
 };
 
 }  // namespace
 
 ContractionFunction emit_contraction(llvm::Module& module, const ContractionLoops& loops,
                                      const std::string& name, int64_t vector_bytes) {
-  return ContractionEmitter(module, loops, vector_bytes).run(name);
+  return loops.unit == MatrixUnit::kNone
+             ? ContractionEmitter(module, loops, vector_bytes).run(name)
+             : emit_matrix_contraction(module, loops, name, vector_bytes);
 }
 
 }  // namespace tenon::cpu

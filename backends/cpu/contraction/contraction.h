@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "backends/cpu/codegen/emitter.h"
+#include "backends/llvm/host.h"
 #include "core/program/library_call.h"
 
 namespace tenon::cpu {
@@ -29,6 +30,16 @@ struct ContractionLoop {
   int64_t lhs = 0;
   int64_t rhs = 0;
   int64_t result = 0;
+};
+
+/// Instructions that multiply groups of narrow numbers, which fill 32 bits, and add the products of
+/// each group to a sum of 32 bits.
+enum class MatrixUnit : uint8_t {
+  kNone,        ///< Numbers are widened, and multiplied and added one by one.
+  kTilesBf16,   ///< AMX: tiles of 16 x 32 by 32 x 16 numbers of bf16.
+  kTilesBytes,  ///< AMX: of 16 x 64 by 64 x 16 integers of 8 bits.
+  kDotsBf16,    ///< AVX512-BF16: vectors of pairs of bf16.
+  kDotsWords,   ///< AVX512-VNNI: vectors of pairs of 16-bit integers, which narrower ones become.
 };
 
 /// A contraction as loops. The last of `rows`, `columns` and `sums` are the innermost; each list
@@ -43,7 +54,8 @@ struct ContractionLoops {
   /// If not 0, the right operand lies in panels of so many columns, which are adjacent, as tiles
   /// read them: `rhs` of the columns' loop is the distance of two panels divided by this.
   int64_t panel = 0;
-  std::vector<int64_t> bytes;  ///< Sizes of the operands and the result.
+  std::vector<int64_t> bytes;           ///< Sizes of the operands and the result.
+  MatrixUnit unit = MatrixUnit::kNone;  ///< What adds the products.
 };
 /// Convert the loops to text, the plan of a library call, and back.
 std::string save(const ContractionLoops& loops);
@@ -52,6 +64,11 @@ Result<ContractionLoops> load_loops(std::string_view text);
 /// The loops of a contraction. Nothing for empty operands, and for types without a sum_type().
 std::optional<ContractionLoops> loops_of(const program::Contraction& call,
                                          std::span<const Shape> operands, const Shape& result);
+
+/// Rows and columns from which a MatrixUnit gains: fewer do not pay for packing.
+inline constexpr int64_t kLeastMatrixLines = 8;
+/// The instructions of a processor that add the products of such loops fastest.
+MatrixUnit matrix_unit_of(const codegen::TargetCpu& cpu, const ContractionLoops& loops);
 
 /// The function of emitter.h with three buffers, and its number of workgroups.
 struct ContractionFunction {

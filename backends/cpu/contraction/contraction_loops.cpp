@@ -4,8 +4,14 @@
 
 #include "backends/cpu/codegen/elements.h"
 #include "backends/cpu/contraction/contraction.h"
+#include "core/base/enumerators.h"
 #include "core/base/sealed.h"
 #include "core/types/serial.h"
+
+namespace tenon::serial {
+template <>
+inline constexpr uint64_t kEnumEnd<cpu::MatrixUnit> = enumerator_count<cpu::MatrixUnit>();
+}  // namespace tenon::serial
 
 namespace tenon::cpu {
 
@@ -16,12 +22,12 @@ void serialize(A& a, serial::Of<A, ContractionLoop>& loop) {
 template <class A>
 void serialize(A& a, serial::Of<A, ContractionLoops>& loops) {
   a(loops.lhs, loops.rhs, loops.result, loops.sum, loops.batch, loops.rows, loops.columns,
-    loops.sums, loops.panel, loops.bytes);
+    loops.sums, loops.panel, loops.bytes, loops.unit);
 }
 
 namespace {
 
-constexpr serial::Format kLoopsFormat = {"TNCL", "planned contraction", 3, 3};
+constexpr serial::Format kLoopsFormat = {"TNCL", "planned contraction", 4, 4};
 
 using Loops = std::vector<ContractionLoop>;
 

@@ -57,7 +57,8 @@ double exact_sum(const Sizes& s, const std::vector<double>& lhs, const std::vect
   return sum;
 }
 
-void expect_right(const Types& types, const Sizes& s, int64_t vector_bytes) {
+void expect_right(const Types& types, const Sizes& s, int64_t vector_bytes,
+                  MatrixUnit unit = MatrixUnit::kNone) {
   SCOPED_TRACE(fmt::format("{} x {} -> {}, batch {} m {} n {} k {} {}{}", name_of(types.lhs),
                            name_of(types.rhs), name_of(types.result), s.batch, s.m, s.n, s.k,
                            s.lhs_transposed ? "lhs transposed " : "",
@@ -75,8 +76,9 @@ void expect_right(const Types& types, const Sizes& s, int64_t vector_bytes) {
       small_numbers(types.rhs, dims(s.k, s.n, s.rhs_transposed), random),
       Literal(Shape(types.result, {s.batch, s.m, s.n}))};
   const Shape shapes[] = {buffers[0].shape(), buffers[1].shape()};
-  const auto loops = loops_of(call, shapes, buffers[2].shape());
+  auto loops = loops_of(call, shapes, buffers[2].shape());
   ASSERT_TRUE(loops);
+  loops->unit = unit;
   auto code = compile_contraction(*loops, "contraction", vector_bytes);
   ASSERT_TRUE(code) << code.error().to_string();
   const auto library = load_library(*std::move(code));
@@ -141,6 +143,97 @@ TEST(Contraction, EveryTypeInEveryLayout) {
       }
     }
   }
+}
+
+// The units that this processor has, each with the types that it multiplies.
+std::vector<std::pair<MatrixUnit, Types>> all_units() {
+  const codegen::TargetCpu& host = codegen::host();
+  std::vector<std::pair<MatrixUnit, Types>> list;
+  const auto add = [&](bool has, MatrixUnit unit, const std::vector<Types>& types) {
+    for (const Types& each : types) {
+      if (has) list.emplace_back(unit, each);
+    }
+  };
+  const std::vector<Types> halves = {{kBF16, kBF16, kBF16}, {kBF16, kBF16, kF32}};
+  add(host.tiles, MatrixUnit::kTilesBf16, halves);
+  add(host.dots_bf16, MatrixUnit::kDotsBf16, halves);
+  add(host.tiles, MatrixUnit::kTilesBytes,
+      {{kS8, kS8, kS32}, {kU8, kS8, kS32}, {kS8, kU8, kS32}, {kU8, kU8, kU32}, {kS8, kS8, kS8}});
+  add(host.dots_words, MatrixUnit::kDotsWords,
+      {{kS8, kS8, kS32}, {kS16, kU8, kS32}, {kS8, kS16, kS16}, {kU8, kU8, kU32}});
+  return list;
+}
+
+// Tiles and blocks that are full and those that are not, in every layout: of the first types of
+// each unit all of them, of others one.
+TEST(MatrixUnits, EveryTypeInEveryLayout) {
+  const auto units = all_units();
+  if (units.empty()) GTEST_SKIP() << "this processor has none";
+  MatrixUnit last = MatrixUnit::kNone;
+  for (const auto& [unit, types] : units) {
+    SCOPED_TRACE(static_cast<int>(unit));
+    const bool is_first = unit != last || tests_take_all();
+    last = unit;
+    for (const bool lhs : {false, true}) {
+      for (const bool rhs : {false, true}) {
+        expect_right(types, {2, 21, 37, 45, lhs, rhs}, 64, unit);
+        if (!is_first) continue;
+        expect_right(types, {1, 64, 96, 128, lhs, rhs}, 64, unit);
+        expect_right(types, {1, 8, 10, 17, lhs, rhs}, 64, unit);
+        expect_right(types, {1, 48, 16, 64, lhs, rhs}, 64, unit);
+        expect_right(types, {1, 33, 49, 1030, lhs, rhs}, 64, unit);
+      }
+    }
+    if (!is_first) continue;
+    expect_right(types, {1, 40, 24, 8300}, 64, unit);    // Several blocks of products,
+    expect_right(types, {1, 520, 20, 8256}, 64, unit);   // and of rows,
+    expect_right(types, {1, 150, 1100, 200}, 64, unit);  // and of columns.
+  }
+}
+
+// The largest products, whose sums of pairs leave 16 bits.
+TEST(MatrixUnits, TheLargestIntegersOfWords) {
+  if (!codegen::host().dots_words) GTEST_SKIP() << "this processor has no AVX512-VNNI";
+  const Shape shapes[] = {Shape(kS16, {8, 34}), Shape(kS8, {34, 8})};
+  auto loops = loops_of({{}, {}, {1}, {0}}, shapes, Shape(kS32, {8, 8}));
+  ASSERT_TRUE(loops);
+  loops->unit = MatrixUnit::kDotsWords;
+  auto code = compile_contraction(*loops, "contraction", 64);
+  ASSERT_TRUE(code) << code.error().to_string();
+  const auto library = load_library(*std::move(code));
+  ASSERT_TRUE(library) << library.error().to_string();
+  std::vector<Literal> buffers = {Literal(shapes[0]), Literal(shapes[1]),
+                                  Literal(Shape(kS32, {8, 8}))};
+  for (int64_t i = 0; i < buffers[0].element_count(); ++i) buffers[0].set_integer(i, -32768);
+  for (int64_t i = 0; i < buffers[1].element_count(); ++i) buffers[1].set_integer(i, -128);
+  testing::run(**library, 0, buffers);
+  for (int64_t i = 0; i < 64; ++i) EXPECT_EQ(buffers[2].get_integer(i), 34 * 32768 * 128);
+}
+
+// What a processor's features, types and sizes choose.
+TEST(MatrixUnits, AreChosenWhereTheyGain) {
+  codegen::TargetCpu cpu;
+  const auto chosen = [&](const Types& types, const Sizes& s) {
+    const Shape shapes[] = {Shape(types.lhs, {s.m, s.k}), Shape(types.rhs, {s.k, s.n})};
+    const auto loops = loops_of({{}, {}, {1}, {0}}, shapes, Shape(types.result, {s.m, s.n}));
+    return loops ? matrix_unit_of(cpu, *loops) : MatrixUnit::kNone;
+  };
+  const Types halves{kBF16, kBF16, kF32}, bytes{kS8, kU8, kS32}, words{kS16, kU8, kS32};
+  const Sizes large{1, 64, 64, 64};
+  for (const Types& types : {halves, bytes, words})
+    EXPECT_EQ(chosen(types, large), MatrixUnit::kNone);
+  cpu.dots_bf16 = cpu.dots_words = true;
+  EXPECT_EQ(chosen(halves, large), MatrixUnit::kDotsBf16);
+  EXPECT_EQ(chosen(bytes, large), MatrixUnit::kDotsWords);
+  cpu.tiles = true;
+  EXPECT_EQ(chosen(halves, large), MatrixUnit::kTilesBf16);
+  EXPECT_EQ(chosen(bytes, large), MatrixUnit::kTilesBytes);
+  EXPECT_EQ(chosen(words, large), MatrixUnit::kDotsWords);
+  EXPECT_EQ(chosen({kS8, kS8, kS64}, large), MatrixUnit::kNone);
+  EXPECT_EQ(chosen({kU16, kU16, kU32}, large), MatrixUnit::kNone);
+  EXPECT_EQ(chosen({kF16, kF16, kF32}, large), MatrixUnit::kNone);
+  EXPECT_EQ(chosen(halves, {1, 7, 64, 64}), MatrixUnit::kNone);
+  EXPECT_EQ(chosen(halves, {1, 64, 64, 15}), MatrixUnit::kNone);
 }
 
 // Several blocks of products, workgroups and panels.

@@ -198,6 +198,57 @@ bool is_dot_products(const ContractionLoops& loops, const TileLimits& limits) {
          (has_few(loops, loops.rows, limits) && sum.extent >= kLeastOfDots);
 }
 
+// Shares a product among workgroups: by columns, and by rows, each group of which packs its columns
+// again, if columns are few or if sums are in scratch memory.
+void share_matrix_product(const ContractionLoops& loops, Tiling& t) {
+  constexpr double kWorthSeveral = 1 << 24;  // products
+  constexpr int64_t kWorkgroups = 4, kLeastRows = 128, kMostRowsOfSums = 512;
+  const int64_t rows = loops.rows.back().extent, outer = outer_turns(loops);
+  const int64_t panels = divided(loops.columns.back().extent, t.columns());
+  double products = static_cast<double>(loops.sums[0].extent);
+  for (const int64_t turns : {outer, rows, loops.columns.back().extent})
+    products *= static_cast<double>(turns);
+  const int64_t wanted = products < kWorthSeveral ? 1 : divided(kWorkgroups, outer);
+  const int64_t column_groups = std::max(divided(panels, t.panels), std::min(panels, wanted));
+  t.panels = divided(panels, column_groups);
+  int64_t row_groups = std::min(divided(rows, kLeastRows), divided(wanted, column_groups));
+  if (t.sums_a_block < loops.sums[0].extent)
+    row_groups = std::max(row_groups, divided(rows, kMostRowsOfSums));
+  t.rows_a_group = divided(divided(rows, t.rows), row_groups) * t.rows;
+}
+
+// The right operand is packed in tiles of 16 lines, and up to two tiles of each operand are
+// multiplied at a time. What is packed of it stays in a near cache, from one tile of rows to the
+// next.
+Tiling of_matrix_unit(const ContractionLoops& loops) {
+  constexpr int64_t kBytesOfLine = 1 << 13;  // of the products of a block
+  constexpr int64_t kBytesPacked = 1 << 20;
+  const ContractionLoop &row = loops.rows.back(), &column = loops.columns.back();
+  const ContractionLoop& sum = loops.sums[0];
+  const int64_t group = matrix_group(loops.unit);
+  const int64_t a_tile = kMatrixLines * group;
+  Tiling t;
+  t.width = kMatrixLines;
+  t.vectors = column.extent <= kMatrixLines ? 1 : 2;
+  t.rows = row.extent <= kMatrixLines ? kMatrixLines : 2 * kMatrixLines;
+  t.packs_rhs = true;
+  // Tiles of rows are read where they lie if they are whole, in the type in which they are
+  // multiplied, and if few panels read them: lines far apart share sets of the nearest cache.
+  constexpr int64_t kFewPanels = 2;
+  const bool converts = static_cast<int64_t>(storage_bytes(loops.lhs)) * group != 4;
+  t.packs_lhs = converts || sum.lhs != 1 || sum.extent % a_tile != 0 ||
+                row.extent % kMatrixLines != 0 || column.extent > kFewPanels * t.columns();
+  t.sums_a_block = std::min(sum.extent, kBytesOfLine / 4 * group);
+  const int64_t line_bytes = divided(t.sums_a_block, group) * 4;
+  t.tiles_packed = kTilesPacked;
+  t.panels = std::clamp<int64_t>(kBytesPacked / (line_bytes * t.columns()), 1,
+                                 divided(column.extent, t.columns()));
+  share_matrix_product(loops, t);
+  t.keeps_sums = t.sums_a_block < sum.extent || loops.result != loops.sum ||
+                 row.extent % kMatrixLines != 0 || column.extent % kMatrixLines != 0;
+  return t;
+}
+
 }  // namespace
 
 Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes) {
@@ -208,6 +259,7 @@ Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes) {
   // On a machine without vectors an element may be larger than the register.
   const int64_t lanes = std::max<int64_t>(vector_bytes / bytes, 1);
   const TileLimits limits = limits_of(vector_bytes);
+  if (loops.unit != MatrixUnit::kNone) return of_matrix_unit(loops);
   if (is_dot_products(loops, limits)) return of_dot_products(loops, lanes, limits);
   Tiling t;
   const int64_t side_by_side = loops.panel > 0 ? loops.panel : column.extent;

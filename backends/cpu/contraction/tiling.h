@@ -30,6 +30,12 @@ struct Tiling {
 
 Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes);
 
+/// Lines of a tile of MatrixUnit, of 64 bytes each: rows or columns, each with 16 groups of
+/// products.
+inline constexpr int64_t kMatrixLines = 16;
+/// Numbers of a group, which fill 32 bits.
+constexpr int64_t matrix_group(MatrixUnit unit) { return unit == MatrixUnit::kTilesBytes ? 4 : 2; }
+
 inline int64_t divided(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
 }  // namespace tenon::cpu

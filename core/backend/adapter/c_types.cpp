@@ -87,6 +87,7 @@ CTarget::CTarget(const TargetInfo& target) : target_(target) {
   info_.launch_seconds = target_.launch_seconds;
   tuning_ = to_string(target_.tuning);
   info_.tuning = tuning_.c_str();
+  info_.narrow_products = target_.narrow_products;
 }
 
 namespace {
@@ -192,6 +193,7 @@ Result<TargetInfo> target_of(const Info& info) {
   number(&Info::most_parameters, &TargetInfo::most_parameters);
   number(&Info::largest_buffer, &TargetInfo::largest_buffer);
   number(&Info::queues, &TargetInfo::queues);
+  number(&Info::narrow_products, &TargetInfo::narrow_products);
   number(&Info::flops, &TargetInfo::flops);
   number(&Info::bytes_per_second, &TargetInfo::bytes_per_second);
   number(&Info::launch_seconds, &TargetInfo::launch_seconds);

@@ -2,7 +2,8 @@
 // integers is an integer that f32 has exactly, in any order of its additions, processors compute it
 // several times as fast in f32, whose multiplications and additions are one instruction. So a
 // quantized product costs what a product of floats costs. A large right factor of 8 bits stays as
-// small as it is.
+// small as it is. Where the target multiplies small integers faster than floats, a product keeps
+// them, in the fewest bits that have its factors.
 #include <algorithm>
 
 #include "hlo/passes/constants.h"
@@ -199,14 +200,15 @@ Value converted(Builder& b, Value value, ElementType type) {
 }
 Value as_floats(Builder& b, Value value) { return converted(b, value, ElementType::kF32); }
 
+bool is_byte(Value value) {
+  return value.type().element_type() == ElementType::kS8 ||
+         value.type().element_type() == ElementType::kU8;
+}
+
 // The right factor as floats, or in 8 bits where it is so stored: kernels convert those as they
 // read them.
 Value right_factor(Builder& b, Value value, const IntegerBounds& range, bool keeps_bytes) {
   if (!keeps_bytes) return as_floats(b, value);
-  const auto is_byte = [](Value v) {
-    return v.type().element_type() == ElementType::kS8 ||
-           v.type().element_type() == ElementType::kU8;
-  };
   const DenseAttr* const constant = constant_of(value);
   if (constant != nullptr && constant->shape.element_count() < kFewElements)
     return as_floats(b, value);
@@ -261,10 +263,82 @@ Value float_dot(Builder& b, const Instruction& op, Value x, Value y, int64_t par
   return sum;
 }
 
-bool compute_in_floats(Instruction& op) {
+// --- Products of narrow integers
+
+// A type of 8 bits that has all numbers of a range, else s16, if that has.
+std::optional<ElementType> narrowest(const IntegerBounds& range) {
+  if (range.fits(INT8_MIN, INT8_MAX)) return ElementType::kS8;
+  if (range.fits(0, UINT8_MAX)) return ElementType::kU8;
+  if (range.fits(INT16_MIN, INT16_MAX)) return ElementType::kS16;
+  return std::nullopt;
+}
+
+/// The types of both factors of a product.
+struct FactorTypes {
+  ElementType x{}, y{};
+};
+
+// Those in which the target multiplies a dot_general's integers faster than floats, if it does:
+// both of 8 bits, or both of 16 with a factor that fits 8.
+std::optional<FactorTypes> narrow_types(const Instruction& op, const IntegerProduct& product,
+                                        int64_t least_lines) {
+  constexpr int64_t kLeastDepth = 16;
+  const DotDims& dims = *op.attr<DotDims>(AttrKey::dot_dimension_numbers);
+  const auto x = narrowest(product.x), y = narrowest(product.y);
+  if (least_lines == 0 || !x || !y || bit_width(op.result_type().element_type()) != 32)
+    return std::nullopt;
+  const auto lines = [](Value v, const I64s& batch, const I64s& contracting) {
+    int64_t count = element_count(v.type().dims());
+    for (const I64s* list : {&batch, &contracting}) {
+      for (const int64_t d : *list) count /= v.type().dims()[static_cast<size_t>(d)];
+    }
+    return count;
+  };
+  if (product.depth < kLeastDepth ||
+      lines(op.operand(0), dims.lhs_batching, dims.lhs_contracting) < least_lines ||
+      lines(op.operand(1), dims.rhs_batching, dims.rhs_contracting) < least_lines)
+    return std::nullopt;
+  const bool x_is_word = *x == ElementType::kS16, y_is_word = *y == ElementType::kS16;
+  if (x_is_word && y_is_word) return std::nullopt;
+  if (x_is_word || y_is_word) return FactorTypes{ElementType::kS16, ElementType::kS16};
+  return FactorTypes{*x, *y};
+}
+
+// The numbers in so few bits: as they were before conversions that have changed none of them.
+Value narrowed(Builder& b, Value value, ElementType type) {
+  const ElementType own = value.type().element_type();
+  if (own == type || (is_byte(value) && bit_width(type) == bit_width(own))) return value;
+  const Instruction* const op = value.def;
+  if (op == nullptr || op->code() != OpCode::kConvert || constant_of(value) != nullptr)
+    return converted(b, value, type);
+  const Value before = op->operand(0);
+  const ElementType from = before.type().element_type();
+  const auto range = is_integer(from) ? range_of(before) : std::nullopt;
+  const IntegerBounds held = bounds_of_type(own);
+  const bool keeps = range && range->fits(held.least, held.most);
+  return keeps && bit_width(from) <= bit_width(type) ? narrowed(b, before, type)
+                                                     : converted(b, value, type);
+}
+
+bool compute_narrow(Instruction& op, const FactorTypes& types) {
+  Builder b(*op.parent(), &op);
+  b.set_location(op.location());
+  const Value x = narrowed(b, op.operand(0), types.x), y = narrowed(b, op.operand(1), types.y);
+  if (x == op.operand(0) && y == op.operand(1)) return false;
+  op.replace_all_uses({b.dot_general(x, y, *op.attr<DotDims>(AttrKey::dot_dimension_numbers),
+                                     op.result_type().element_type())});
+  op.parent()->erase(&op);
+  return true;
+}
+
+// --- Products in floats
+
+bool compute_in_floats(Instruction& op, const lower::CostModel& cost) {
   const auto product = integer_product(op);
   if (!product) return false;
   const bool is_dot = op.code() == OpCode::kDotGeneral;
+  const auto narrow = is_dot ? narrow_types(op, *product, cost.narrow_products) : std::nullopt;
+  if (narrow) return compute_narrow(op, *narrow);
   const int64_t parts = parts_of(*product, is_dot);
   if (parts == 0) return false;
   // The parts of the longest contracted dimension must be as exact as parts of the depth.
@@ -286,7 +360,8 @@ bool compute_in_floats(Instruction& op) {
 
 Result<bool> compute_integers_in_floats(Module& module, const PassOptions& options) {
   return options.cost.float_products &&
-         change_ops(module, [](Instruction& op) { return compute_in_floats(op); }, false);
+         change_ops(
+             module, [&](Instruction& op) { return compute_in_floats(op, options.cost); }, false);
 }
 
 }  // namespace tenon::hlo

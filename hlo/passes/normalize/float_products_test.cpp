@@ -33,13 +33,14 @@ struct FloatedProgram {
 };
 
 // Runs the pass, and compares the results of the program before and after.
-FloatedProgram floated(const std::string& text) {
+FloatedProgram floated(const std::string& text, int64_t narrow_products = 0) {
   FloatedProgram found;
   auto before = import_module(text, "t"), after = import_module(text, "t");
   EXPECT_TRUE(before) << before.error().to_string();
   if (!before || !after) return found;
   PassOptions options;
   options.cost.float_products = true;
+  options.cost.narrow_products = narrow_products;
   const auto changed = compute_integers_in_floats(**after, options);
   EXPECT_TRUE(changed && verify(**after).ok()) << print_module(**after);
   found.changed = changed && *changed;
@@ -152,6 +153,49 @@ TEST(FloatProducts, SumsThatMayWrapHaveNoRange) {
   return %r : tensor<8x9xi32>
 })";
   EXPECT_EQ(floated(text).float_products, 1) << "they are bytes still";
+}
+
+// Where the target multiplies them faster, integers stay, in the fewest bits that have them.
+TEST(FloatProducts, NarrowIntegersStay) {
+  using enum ElementType;
+  const auto program = [](const char* x, const char* y, const char* as, int64_t rows) {
+    return fmt::format(
+        R"(func.func @main(%x: tensor<{3}x64x{0}>, %y: tensor<64x10x{1}>) -> tensor<{3}x10xi32> {{
+  %a = stablehlo.convert %x : (tensor<{3}x64x{0}>) -> tensor<{3}x64x{2}>
+  %b = stablehlo.convert %y : (tensor<64x10x{1}>) -> tensor<64x10x{2}>
+  %r = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<{3}x64x{2}>, tensor<64x10x{2}>) -> tensor<{3}x10xi32>
+  return %r : tensor<{3}x10xi32>
+}})",
+        x, y, as, rows);
+  };
+  const auto factors = [&](const char* x, const char* y, const char* as, int64_t rows = 8) {
+    return floated(program(x, y, as, rows), 8).factors;
+  };
+  const auto pair = [](ElementType x, ElementType y) { return std::vector<ElementType>{x, y}; };
+  EXPECT_EQ(factors("i8", "ui8", "i32"), pair(kS8, kU8));
+  EXPECT_EQ(factors("i8", "i8", "i16"), pair(kS8, kS8));
+  EXPECT_EQ(factors("i16", "i8", "i32"), pair(kS16, kS16));
+  EXPECT_EQ(factors("i4", "i8", "i32"), pair(kS8, kS8));
+  EXPECT_EQ(factors("i8", "i8", "i32", 7), pair(kF32, kF32)) << "too few rows";
+  EXPECT_EQ(factors("i16", "i16", "i32"), pair(kS32, kS32)) << "both are wide";
+  EXPECT_EQ(factors("ui8", "i8", "i8"), pair(kS8, kS8)) << "the conversion changes numbers";
+  EXPECT_FALSE(floated(dot("i8", "i8", 64), 8).changed) << "they are narrow as they are";
+}
+
+// Numbers less their zero point may fit 8 bits again.
+TEST(FloatProducts, NarrowIntegersLessTheirZeroPoint) {
+  const std::string text =
+      R"(func.func @main(%x: tensor<8x64xui8>, %y: tensor<64x9xi8>) -> tensor<8x9xi32> {
+  %a = stablehlo.convert %x : (tensor<8x64xui8>) -> tensor<8x64xi32>
+  %z = stablehlo.constant dense<128> : tensor<8x64xi32>
+  %s = stablehlo.subtract %a, %z : tensor<8x64xi32>
+  %b = stablehlo.convert %y : (tensor<64x9xi8>) -> tensor<64x9xi32>
+  %r = stablehlo.dot_general %s, %b, contracting_dims = [1] x [0] : (tensor<8x64xi32>, tensor<64x9xi32>) -> tensor<8x9xi32>
+  return %r : tensor<8x9xi32>
+})";
+  const FloatedProgram found = floated(text, 8);
+  EXPECT_EQ(found.integer_products, 1);
+  EXPECT_EQ(found.factors, (std::vector<ElementType>{ElementType::kS8, ElementType::kS8}));
 }
 
 TEST(FloatProducts, ConstantsBecomeFloatsOrBytes) {
