@@ -577,7 +577,9 @@ std::optional<ContractionLoops> contraction_loops_of(const codegen::TargetCpu& c
   };
   if (is_soft(operands[0]) || is_soft(operands[1]) || is_soft(result)) return std::nullopt;
   auto loops = loops_of(*contraction, operands, result);
-  if (loops) loops->unit = matrix_unit_of(cpu, *loops);
+  if (!loops) return loops;
+  loops->unit = matrix_unit_of(cpu, *loops);
+  loops->multiplies_two = cpu.multiplies_two;
   return loops;
 }
 

@@ -131,6 +131,11 @@ constexpr const char* kWithoutUnits = "TENON_CPU_WITHOUT";
 template <class Has>
 void find_matrix_units(const Has& has, TargetCpu& cpu) {
   const bool wide = cpu.vector_bytes == 64 && !environment_lists(kWithoutUnits, "dots");
+  cpu.multiplies_two = cpu.vector_bytes == 64 &&
+                       llvm::is_contained({"skylake-avx512", "cascadelake", "cooperlake",
+                                           "icelake-server", "sapphirerapids", "emeraldrapids",
+                                           "graniterapids", "graniterapids-d", "znver5"},
+                                          llvm::StringRef(cpu.cpu));
   cpu.dots_bf16 = wide && has("avx512bf16");
   cpu.dots_words = wide && has("avx512vnni");
 }

@@ -25,14 +25,15 @@ namespace tenon::codegen {
 
 struct TargetCpu {
   std::string triple;
-  std::string cpu;            ///< "znver4"
-  std::string features;       ///< "+avx2,-avx512f,…"
-  int64_t vector_bytes = 16;  ///< Size of a vector register.
-  bool fused = true;          ///< fma is an instruction, not a call.
-  bool converts_half = true;  ///< So are conversions of f16.
-  bool tiles = false;         ///< AMX of bf16 and bytes, which the process may use: host() alone.
-  bool dots_bf16 = false;     ///< AVX512-BF16, with wide registers.
-  bool dots_words = false;    ///< AVX512-VNNI, likewise.
+  std::string cpu;              ///< "znver4"
+  std::string features;         ///< "+avx2,-avx512f,…"
+  int64_t vector_bytes = 16;    ///< Size of a vector register.
+  bool fused = true;            ///< fma is an instruction, not a call.
+  bool converts_half = true;    ///< So are conversions of f16.
+  bool multiplies_two = false;  ///< It begins two fma of the widest vectors at a time, of 64 bytes.
+  bool tiles = false;           ///< AMX of bf16 and bytes, which the process may use: host() alone.
+  bool dots_bf16 = false;       ///< AVX512-BF16, with wide registers.
+  bool dots_words = false;      ///< AVX512-VNNI, likewise.
 };
 
 /// Detected once, without the matrix units that TENON_CPU_WITHOUT lists ("tiles,dots").

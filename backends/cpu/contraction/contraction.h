@@ -56,6 +56,8 @@ struct ContractionLoops {
   int64_t panel = 0;
   std::vector<int64_t> bytes;           ///< Sizes of the operands and the result.
   MatrixUnit unit = MatrixUnit::kNone;  ///< What adds the products.
+  /// The processor multiplies two vectors of 64 bytes at a time, so that loads are what tiles save.
+  bool multiplies_two = false;
 };
 /// Convert the loops to text, the plan of a library call, and back.
 std::string save(const ContractionLoops& loops);

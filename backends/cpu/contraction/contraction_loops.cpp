@@ -22,7 +22,7 @@ void serialize(A& a, serial::Of<A, ContractionLoop>& loop) {
 template <class A>
 void serialize(A& a, serial::Of<A, ContractionLoops>& loops) {
   a(loops.lhs, loops.rhs, loops.result, loops.sum, loops.batch, loops.rows, loops.columns,
-    loops.sums, loops.panel, loops.bytes, loops.unit);
+    loops.sums, loops.panel, loops.bytes, loops.unit, loops.multiplies_two);
 }
 
 namespace {

@@ -58,7 +58,7 @@ double exact_sum(const Sizes& s, const std::vector<double>& lhs, const std::vect
 }
 
 void expect_right(const Types& types, const Sizes& s, int64_t vector_bytes,
-                  MatrixUnit unit = MatrixUnit::kNone) {
+                  MatrixUnit unit = MatrixUnit::kNone, bool multiplies_two = false) {
   SCOPED_TRACE(fmt::format("{} x {} -> {}, batch {} m {} n {} k {} {}{}", name_of(types.lhs),
                            name_of(types.rhs), name_of(types.result), s.batch, s.m, s.n, s.k,
                            s.lhs_transposed ? "lhs transposed " : "",
@@ -79,6 +79,7 @@ void expect_right(const Types& types, const Sizes& s, int64_t vector_bytes,
   auto loops = loops_of(call, shapes, buffers[2].shape());
   ASSERT_TRUE(loops);
   loops->unit = unit;
+  loops->multiplies_two = multiplies_two;
   auto code = compile_contraction(*loops, "contraction", vector_bytes);
   ASSERT_TRUE(code) << code.error().to_string();
   const auto library = load_library(*std::move(code));
@@ -242,6 +243,28 @@ TEST(Contraction, LargerThanABlock) {
     expect_right(types, {1, 150, 200, 600});
     expect_right(types, {1, 60, 70, 1030, true, true});
     expect_right(types, {1, 20, 40, 530});
+  }
+}
+
+// Tiles of three vectors of columns, where two vectors are multiplied at a time.
+TEST(Contraction, ThreeVectorsAbreast) {
+  const int64_t widest = codegen::host().vector_bytes;
+  if (widest < 64) GTEST_SKIP() << "this processor has no vectors of 64 bytes";
+  const auto vectors = [](int64_t columns, bool two) {
+    const Shape shapes[] = {Shape(kF32, {64, 32}), Shape(kF32, {32, columns})};
+    auto loops = loops_of({{}, {}, {1}, {0}}, shapes, Shape(kF32, {64, columns}));
+    if (!loops) return int64_t{0};
+    loops->multiplies_two = two;
+    return tiling_of(*loops, 64).vectors;
+  };
+  EXPECT_EQ(vectors(128, false), 2);
+  EXPECT_EQ(vectors(128, true), 3);
+  EXPECT_EQ(vectors(64, true), 2) << "one vector would be left";
+  EXPECT_EQ(vectors(256, true), 3) << "one of many is left";
+  for (const Types& types : {Types{kF32, kF32, kF32}, Types{kBF16, kBF16, kBF16}}) {
+    for (const Sizes& s : {Sizes{2, 21, 37, 45}, Sizes{1, 150, 200, 600, true}, Sizes{1, 9, 48, 33},
+                           Sizes{1, 40, 24, 530, false, true}, Sizes{1, 60, 100, 1030, true, true}})
+      expect_right(types, s, widest, MatrixUnit::kNone, true);
   }
 }
 

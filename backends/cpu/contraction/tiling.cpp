@@ -25,6 +25,7 @@ constexpr int64_t kWayBytes = 4096;
 constexpr int64_t kTilesPacked = 8;
 constexpr int64_t kDotsABlock = 512;       // products of each line, which stay in a cache
 constexpr int64_t kLeastOfManyDots = 256;  // products of each sum, with more than kFewDots columns
+constexpr int64_t kMostDotsOfTwo = 16;     // where products are so fast that packing pays sooner
 constexpr int64_t kFewDots = 8;            // columns, or rows; more fill vectors
 constexpr int64_t kLeastOfDots = 16;       // products of each sum, with several columns
 
@@ -161,6 +162,13 @@ int64_t panels_of(const ContractionLoops& loops, const Tiling& t) {
   return divided(panels, groups);
 }
 
+// Vectors of columns side by side, of `all`: of three, each product takes fewer loads, which pays
+// where registers are many and multiplied two at a time, unless the last ones are one.
+int64_t vectors_abreast(const ContractionLoops& loops, int64_t all) {
+  constexpr int64_t kMany = 10;
+  return loops.multiplies_two && loops.panel == 0 && (all % 3 != 1 || all >= kMany) ? 3 : 2;
+}
+
 // As many rows as there are registers for. Fewer that divide all rows without a rest take as long,
 // if their sums are enough to hide the latency of fma, and need the code of one size of tile alone.
 int64_t rows_of_tile(int64_t extent, int64_t vectors, int64_t most, int64_t few) {
@@ -258,7 +266,8 @@ Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes) {
   const auto bytes = static_cast<int64_t>(storage_bytes(loops.sum));
   // On a machine without vectors an element may be larger than the register.
   const int64_t lanes = std::max<int64_t>(vector_bytes / bytes, 1);
-  const TileLimits limits = limits_of(vector_bytes);
+  TileLimits limits = limits_of(vector_bytes);
+  if (loops.multiplies_two) limits.most_dots = kMostDotsOfTwo;
   if (loops.unit != MatrixUnit::kNone) return of_matrix_unit(loops);
   if (is_dot_products(loops, limits)) return of_dot_products(loops, lanes, limits);
   Tiling t;
@@ -266,7 +275,9 @@ Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes) {
   const auto ceiling = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(side_by_side)));
   t.width = std::min(lanes, ceiling);
   // With few rows, uses more columns, so that at least eight sums are computed at the same time.
-  const int64_t wide = row.extent >= 4 ? 2 : row.extent >= 2 ? 4 : 8;
+  const int64_t wide = row.extent >= 4   ? vectors_abreast(loops, divided(side_by_side, t.width))
+                       : row.extent >= 2 ? 4
+                                         : 8;
   t.vectors = std::min(wide, divided(side_by_side, t.width));
   // Accumulators, and some registers for a row of the right operand.
   const int64_t most_rows = std::min<int64_t>((limits.registers - 4) / t.vectors, 14);
