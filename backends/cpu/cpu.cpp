@@ -135,10 +135,9 @@ class CpuBackend final : public Backend {
     const codegen::TargetCpu& host = codegen::host();
     TargetInfo target;
     target.name = host.cpu;
-    target.compiler_id =
-        fmt::format("cpu {} llvm {} lapack {} dots {}{} {} {}", cpu::kCompilerHash,
-                    LLVM_VERSION_STRING, cpu::names_lapack() ? 1 : 0, host.dots_bf16 ? 1 : 0,
-                    host.dots_words ? 1 : 0, host.cpu, host.features);
+    target.compiler_id = fmt::format("cpu {} llvm {} lapack {} dots {} {} {}", cpu::kCompilerHash,
+                                     LLVM_VERSION_STRING, cpu::names_lapack() ? 1 : 0,
+                                     host.dots_words ? 1 : 0, host.cpu, host.features);
     target.features = cpu::host_features();
     target.math = shared_math();
     // Not the threads of the caller's arena, which may be fewer.

@@ -136,7 +136,6 @@ void find_matrix_units(const Has& has, TargetCpu& cpu) {
                                            "icelake-server", "sapphirerapids", "emeraldrapids",
                                            "graniterapids", "graniterapids-d", "znver5"},
                                           llvm::StringRef(cpu.cpu));
-  cpu.dots_bf16 = wide && has("avx512bf16");
   cpu.dots_words = wide && has("avx512vnni");
 }
 

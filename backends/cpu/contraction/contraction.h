@@ -38,7 +38,6 @@ enum class MatrixUnit : uint8_t {
   kNone,        ///< Numbers are widened, and multiplied and added one by one.
   kTilesBf16,   ///< AMX: tiles of 16 x 32 by 32 x 16 numbers of bf16.
   kTilesBytes,  ///< AMX: of 16 x 64 by 64 x 16 integers of 8 bits.
-  kDotsBf16,    ///< AVX512-BF16: vectors of pairs of bf16.
   kDotsWords,   ///< AVX512-VNNI: vectors of pairs of 16-bit integers, which narrower ones become.
 };
 

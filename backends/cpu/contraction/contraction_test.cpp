@@ -155,9 +155,7 @@ std::vector<std::pair<MatrixUnit, Types>> all_units() {
       if (has) list.emplace_back(unit, each);
     }
   };
-  const std::vector<Types> halves = {{kBF16, kBF16, kBF16}, {kBF16, kBF16, kF32}};
-  add(host.tiles, MatrixUnit::kTilesBf16, halves);
-  add(host.dots_bf16, MatrixUnit::kDotsBf16, halves);
+  add(host.tiles, MatrixUnit::kTilesBf16, {{kBF16, kBF16, kBF16}, {kBF16, kBF16, kF32}});
   add(host.tiles, MatrixUnit::kTilesBytes,
       {{kS8, kS8, kS32}, {kU8, kS8, kS32}, {kS8, kU8, kS32}, {kU8, kU8, kU32}, {kS8, kS8, kS8}});
   add(host.dots_words, MatrixUnit::kDotsWords,
@@ -223,8 +221,8 @@ TEST(MatrixUnits, AreChosenWhereTheyGain) {
   const Sizes large{1, 64, 64, 64};
   for (const Types& types : {halves, bytes, words})
     EXPECT_EQ(chosen(types, large), MatrixUnit::kNone);
-  cpu.dots_bf16 = cpu.dots_words = true;
-  EXPECT_EQ(chosen(halves, large), MatrixUnit::kDotsBf16);
+  cpu.dots_words = true;
+  EXPECT_EQ(chosen(halves, large), MatrixUnit::kNone);
   EXPECT_EQ(chosen(bytes, large), MatrixUnit::kDotsWords);
   cpu.tiles = true;
   EXPECT_EQ(chosen(halves, large), MatrixUnit::kTilesBf16);

@@ -133,11 +133,6 @@ class MatrixMicroKernel {
   // --- Instructions on vectors
 
   Value* multiply_add(Value* sum, Value* a, Value* b) {
-    if (loops_.unit == MatrixUnit::kDotsBf16) {
-      auto* const pairs = llvm::FixedVectorType::get(b_.getBFloatTy(), 2 * kMatrixLines);
-      return b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512, {},
-                                {sum, b_.CreateBitCast(a, pairs), b_.CreateBitCast(b, pairs)});
-    }
     return b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpdpwssd_512, {}, {sum, a, b});
   }
 
@@ -390,11 +385,8 @@ MatrixUnit matrix_unit_of(const codegen::TargetCpu& cpu, const ContractionLoops&
       !has_matrix_lines(row.lhs, sum.lhs) || !has_matrix_lines(column.rhs, sum.rhs)) {
     return MatrixUnit::kNone;
   }
-  if (loops.lhs == kBF16 && loops.rhs == kBF16 && loops.sum == kF32) {
-    return cpu.tiles       ? MatrixUnit::kTilesBf16
-           : cpu.dots_bf16 ? MatrixUnit::kDotsBf16
-                           : MatrixUnit::kNone;
-  }
+  if (loops.lhs == kBF16 && loops.rhs == kBF16 && loops.sum == kF32)
+    return cpu.tiles ? MatrixUnit::kTilesBf16 : MatrixUnit::kNone;
   const auto is_narrow = [](ElementType type, int bits) {
     return is_integer(type) && bit_width(type) <= bits;
   };
