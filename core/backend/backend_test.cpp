@@ -80,6 +80,7 @@ TargetInfo unusual() {
   target.launch_seconds = 5e-6;
   target.tuning = {{"tile_k", 64}, {"other", -1}};
   target.narrow_products = 9;
+  target.byte_products = true;
   return target;
 }
 
@@ -98,6 +99,7 @@ TEST(TargetText, IsReadAsItWasWritten) {
     EXPECT_EQ(read->features.tiles, target.features.tiles);
     EXPECT_EQ(read->flops, target.flops);
     EXPECT_EQ(read->narrow_products, target.narrow_products);
+    EXPECT_EQ(read->byte_products, target.byte_products);
     EXPECT_EQ(read->spaces[0].host_writable, target.spaces[0].host_writable);
   }
   EXPECT_EQ(to_string(*parse_target("# a comment\n\n  name chip \r\ncompiler cc\n")),
@@ -113,7 +115,7 @@ TEST(TargetText, ErrorsNameTheLine) {
        {"vector_bytes", "vector_bytes x", "vector_bytes 16 17", "vector_bytes 99999999999999999999",
         "unknown 3", "types f32 f33", "forms fma wings", "math exp", "math exp f32 2", "queues -1",
         "space", "space disk 0 bytes, aligned to 64", "space device 0 bytes", "tuning tile_k",
-        "flops fast"}) {
+        "flops fast", "byte_products 2"}) {
     EXPECT_EQ(error(fmt::format("name chip\n{}\n", wrong)), line(wrong));
   }
   EXPECT_EQ(error("name chip\nqueues 1\nqueues 2\n"), "line 3: 'queues' is stated twice");

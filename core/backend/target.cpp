@@ -34,10 +34,10 @@ Status check(const TargetInfo& target) {
   for (const double figure : {target.flops, target.bytes_per_second, target.launch_seconds}) {
     if (!std::isfinite(figure) || figure < 0) return bad("a cost is negative or not a number");
   }
-  for (const int64_t number : {target.compute_units, target.preferred_lanes, target.most_lanes,
-                               target.vector_bytes, target.scratch_bytes, target.private_bytes,
-                               target.most_parameters, target.largest_buffer,
-                               target.narrow_products}) {
+  for (const int64_t number :
+       {target.compute_units, target.preferred_lanes, target.most_lanes, target.vector_bytes,
+        target.scratch_bytes, target.private_bytes, target.most_parameters, target.largest_buffer,
+        target.narrow_products}) {
     if (number < 0) return bad(fmt::format("{} is negative", number));
   }
   for (const MathInfo& math : target.math) {
@@ -105,6 +105,7 @@ std::string to_string(const TargetInfo& target) {
   line("bytes_per_second", target.bytes_per_second, usual.bytes_per_second);
   line("launch_seconds", target.launch_seconds, usual.launch_seconds);
   line("narrow_products", target.narrow_products, usual.narrow_products);
+  if (target.byte_products) text += "byte_products 1\n";
   for (const TuningValue& each : target.tuning) {
     text += fmt::format("tuning {} = {}\n", each.name, each.value);
   }
@@ -229,6 +230,12 @@ class TargetParser {
     return true;
   }
 
+  bool byte_products() {
+    int64_t stated = 0;
+    if (!number(stated) || stated < 0 || stated > 1) return false;
+    target_.byte_products = stated == 1;
+    return true;
+  }
   bool tuning() {
     auto values = parse_tuning(rest_);
     if (!values || values->size() != 1) return false;
@@ -257,6 +264,7 @@ class TargetParser {
     if (name == "flops") return number(target_.flops);
     if (name == "bytes_per_second") return number(target_.bytes_per_second);
     if (name == "launch_seconds") return number(target_.launch_seconds);
+    if (name == "byte_products") return byte_products();
     const std::pair<std::string_view, int64_t*> integers[] = {
         {"compute_units", &target_.compute_units},
         {"preferred_lanes", &target_.preferred_lanes},

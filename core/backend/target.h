@@ -64,6 +64,7 @@ struct TargetInfo {
   double launch_seconds = 0;
   std::vector<TuningValue> tuning;
   int64_t narrow_products = 0;
+  bool byte_products = false;
 };
 
 /// The form of kernels that the target takes, for legalize(): `features`, without scratch memory if

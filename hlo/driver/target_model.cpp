@@ -57,6 +57,7 @@ lower::CostModel cost_model_of(const backend::TargetInfo& target) {
   cost.wide_tiles = has_tiles && target.vector_bytes >= cost.wide_register;
   cost.float_products = cost.wide_tiles && target.features.fma;
   cost.narrow_products = target.narrow_products;
+  cost.byte_products = target.byte_products;
   // Such a unit loads a row as vectors; lanes of adjacent rows gather its elements one by one.
   if (cost.wide_tiles && target.preferred_lanes <= 1) {
     cost.shared_row = 8;

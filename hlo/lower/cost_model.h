@@ -114,6 +114,8 @@ struct CostModel {
   /// Rows and columns from which the target multiplies integers of up to 16 bits faster than
   /// floats: such products stay integers, of as few bits as their factors allow. 0: never.
   int64_t narrow_products = 0;
+  /// Whether those of 8 bits are several times as fast as those of 16.
+  bool byte_products = false;
   /// Bytes of a row of such a tile of several rows: a constant factor of a product is panels of
   /// columns as wide (factor-panels). 0: the target reads none in place.
   int64_t panel_bytes = 0;

@@ -142,12 +142,12 @@ RUNS = {}  # Results of `tenon run`, by program, device and arguments: several t
 
 
 def results_of_run(folder, program, arguments, results, device="cpu"):
-    """The bytes of the results of `tenon run`; on the CPU on one core, as code ahead of time is for one thread."""
+    """The bytes of the results of `tenon run`; on the CPU on one core, as code ahead of time is for one thread, and without AMX, which it has not."""
     key = (pathlib.Path(program).read_bytes(), device, tuple(path.read_bytes() for path in arguments))
     if key not in RUNS:
         out = folder / "run"
         check_run(TENON, "run", program, f"--device={device}", "--strict", "--out", out, *[f"--arg={i}=@{path}" for i, path in enumerate(arguments)],
-                  cores={min(os.sched_getaffinity(0))} if device == "cpu" else None)
+                  variables={"TENON_CPU_WITHOUT": "tiles"}, cores={min(os.sched_getaffinity(0))} if device == "cpu" else None)
         RUNS[key] = [npy_data(out / f"out_{i}.npy") for i in range(results)]
     return RUNS[key]
 

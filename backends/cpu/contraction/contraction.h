@@ -54,7 +54,7 @@ struct ContractionLoops {
   /// read them: `rhs` of the columns' loop is the distance of two panels divided by this.
   int64_t panel = 0;
   std::vector<int64_t> bytes;           ///< Sizes of the operands and the result.
-  MatrixUnit unit = MatrixUnit::kNone;  ///< What adds the products.
+  MatrixUnit unit = MatrixUnit::kNone;  ///< Adds the products.
   /// The processor multiplies two vectors of 64 bytes at a time, so that loads are what tiles save.
   bool multiplies_two = false;
 };

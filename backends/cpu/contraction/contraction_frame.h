@@ -1,4 +1,4 @@
-// What all functions of contractions share: their arguments, the loop over workgroups, and the
+// The frame of all functions of contractions: their arguments, the loop over workgroups, and the
 // addresses and bounds of each workgroup.
 #pragma once
 

@@ -209,7 +209,7 @@ TEST(MatrixUnits, TheLargestIntegersOfWords) {
   for (int64_t i = 0; i < 64; ++i) EXPECT_EQ(buffers[2].get_integer(i), 34 * 32768 * 128);
 }
 
-// What a processor's features, types and sizes choose.
+// A processor's features, types and sizes choose.
 TEST(MatrixUnits, AreChosenWhereTheyGain) {
   codegen::TargetCpu cpu;
   const auto chosen = [&](const Types& types, const Sizes& s) {

@@ -136,7 +136,7 @@ void MatrixPacking::copy_groups(Value* to, Value* from, Value* used, Value* coun
 }
 
 void MatrixPacking::transpose_tiles(Value* to, Value* from, Value* used, Value* count) const {
-  const auto tile = [&](Value* line, Value* k, const Part& part) {
+  const auto tile = [&](Value* line, Value* k, const TilePart& part) {
     Value* const place = source(from, line, k);
     LlvmValues vectors =
         by_groups_ ? vectors_of_lines(place, part) : vectors_of_groups(place, part);
@@ -158,7 +158,7 @@ void MatrixPacking::transpose_tiles(Value* to, Value* from, Value* used, Value* 
   }
 }
 
-LlvmValues MatrixPacking::vectors_of_lines(Value* from, const Part& part) const {
+LlvmValues MatrixPacking::vectors_of_lines(Value* from, const TilePart& part) const {
   Value* const mask = part.products == nullptr ? nullptr : mask_of(b_, part.products, products());
   LlvmValues vectors;
   for (int64_t i = 0; i < kMatrixLines; ++i) {
@@ -174,10 +174,10 @@ LlvmValues MatrixPacking::vectors_of_lines(Value* from, const Part& part) const 
   return vectors;
 }
 
-LlvmValues MatrixPacking::vectors_of_groups(Value* from, const Part& part) const {
+LlvmValues MatrixPacking::vectors_of_groups(Value* from, const TilePart& part) const {
   LlvmValues vectors;
   for (int64_t g = 0; g < kMatrixLines; ++g) {
-    Part of_group = part;
+    TilePart of_group = part;
     if (part.products != nullptr) {
       of_group.products = b_.CreateSub(part.products, number(b_, g * group_));
     }
@@ -188,7 +188,7 @@ LlvmValues MatrixPacking::vectors_of_groups(Value* from, const Part& part) const
 }
 
 // A group of each of so many lines, as vectors of 16.
-LlvmValues MatrixPacking::interleaved(Value* from, int64_t lines, const Part& part) const {
+LlvmValues MatrixPacking::interleaved(Value* from, int64_t lines, const TilePart& part) const {
   Value* const exist = part.lines == nullptr ? nullptr : mask_of(b_, part.lines, lines);
   LlvmValues parts;
   for (int64_t e = 0; e < group_; ++e) {

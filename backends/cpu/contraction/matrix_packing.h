@@ -50,13 +50,13 @@ class MatrixPacking {
   void transpose_tiles(llvm::Value* to, llvm::Value* from, llvm::Value* used,
                        llvm::Value* count) const;
   // The parts of a tile that exist: null means all.
-  struct Part {
+  struct TilePart {
     llvm::Value* lines = nullptr;
     llvm::Value* products = nullptr;
   };
-  codegen::LlvmValues vectors_of_lines(llvm::Value* from, const Part& part) const;
-  codegen::LlvmValues vectors_of_groups(llvm::Value* from, const Part& part) const;
-  codegen::LlvmValues interleaved(llvm::Value* from, int64_t lines, const Part& part) const;
+  codegen::LlvmValues vectors_of_lines(llvm::Value* from, const TilePart& part) const;
+  codegen::LlvmValues vectors_of_groups(llvm::Value* from, const TilePart& part) const;
+  codegen::LlvmValues interleaved(llvm::Value* from, int64_t lines, const TilePart& part) const;
 
   int64_t products() const { return kMatrixLines * group_; }  // Of a tile.
   llvm::Value* source(llvm::Value* from, llvm::Value* line, llvm::Value* k) const;

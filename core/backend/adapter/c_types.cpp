@@ -88,6 +88,7 @@ CTarget::CTarget(const TargetInfo& target) : target_(target) {
   tuning_ = to_string(target_.tuning);
   info_.tuning = tuning_.c_str();
   info_.narrow_products = target_.narrow_products;
+  info_.byte_products = target_.byte_products ? 1 : 0;
 }
 
 namespace {
@@ -194,6 +195,7 @@ Result<TargetInfo> target_of(const Info& info) {
   number(&Info::largest_buffer, &TargetInfo::largest_buffer);
   number(&Info::queues, &TargetInfo::queues);
   number(&Info::narrow_products, &TargetInfo::narrow_products);
+  target.byte_products = member_or(info, &Info::byte_products, uint64_t{0}) != 0;
   number(&Info::flops, &TargetInfo::flops);
   number(&Info::bytes_per_second, &TargetInfo::bytes_per_second);
   number(&Info::launch_seconds, &TargetInfo::launch_seconds);

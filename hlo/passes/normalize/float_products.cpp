@@ -320,9 +320,93 @@ Value narrowed(Builder& b, Value value, ElementType type) {
                                                      : converted(b, value, type);
 }
 
-bool compute_narrow(Instruction& op, const FactorTypes& types) {
+/// Bytes less a number, of 32 bits, that is the same for all of them: null for 0.
+struct ShiftedBytes {
+  Value bytes, zero;
+};
+
+// A factor of s32 as such bytes, as quantized numbers less their zero point are written.
+std::optional<ShiftedBytes> shifted_bytes(Builder& b, Value value) {
+  if (value.type().element_type() != ElementType::kS32) return std::nullopt;
+  const auto type = narrowest(range_of(value).value_or(bounds_of_type(ElementType::kS32)));
+  if (type && *type != ElementType::kS16) return ShiftedBytes{narrowed(b, value, *type), {}};
+  const Instruction* const op = value.def;
+  const bool adds = op != nullptr && op->code() == OpCode::kAdd;
+  if (op == nullptr || (!adds && op->code() != OpCode::kSubtract)) return std::nullopt;
+  const Instruction* const from = op->operand(0).def;
+  if (from == nullptr || from->code() != OpCode::kConvert || !is_byte(from->operand(0)))
+    return std::nullopt;
+  const Value zero = op->operand(1);
+  const auto shifted = [&](Value by) {
+    return ShiftedBytes{from->operand(0), adds ? b.neg(by) : by};
+  };
+  if (const Literal* const splat = splat_of(zero)) {
+    return shifted(b.scalar(ElementType::kS32, static_cast<double>(splat->get_integer(0))));
+  }
+  const bool is_broadcast = zero.def != nullptr && zero.def->code() == OpCode::kBroadcastInDim &&
+                            zero.def->operand_type(0).dims().empty();
+  return is_broadcast ? std::optional(shifted(zero.def->operand(0))) : std::nullopt;
+}
+
+// The sums of a factor's bytes over its contracted dimensions, for each result: its other
+// dimensions are dimensions of the result from `first` on, but for batch dimensions.
+Value sums_of_bytes(Builder& b, const Instruction& op, Value bytes, const I64s& batching,
+                    const I64s& contracting, int64_t first) {
+  I64s places;
+  const auto rank = static_cast<int64_t>(bytes.type().dims().size());
+  for (int64_t d = 0; d < rank; ++d) {
+    if (contains(contracting, d)) continue;
+    const auto batch = std::ranges::find(batching, d);
+    places.push_back(batch == batching.end() ? first++ : batch - batching.begin());
+  }
+  const Value zero = b.scalar(ElementType::kS32, 0);
+  const Value sums = b.reduce(OpCode::kAdd, b.convert(bytes, ElementType::kS32), zero, contracting);
+  return b.broadcast_in_dim(sums, op.result_type().dims(), places);
+}
+
+// (x - p)(y - q) as xy - p sum(y) - q sum(x) + n p q, which is exact as integers wrap around: the
+// products are of bytes. Null if the factors are not such.
+Value product_of_shifted(Builder& b, const Instruction& op, const IntegerProduct& product) {
+  const DotDims& dims = *op.attr<DotDims>(AttrKey::dot_dimension_numbers);
+  if (op.result_type().element_type() != ElementType::kS32) return {};
+  const auto x = shifted_bytes(b, op.operand(0));
+  const auto y = x ? shifted_bytes(b, op.operand(1)) : std::nullopt;
+  if (!y) return {};
+  const Dims& sizes = op.result_type().dims();
+  const auto of_batch = static_cast<int64_t>(dims.lhs_batching.size());
+  const auto free_of_x = static_cast<int64_t>(op.operand_type(0).dims().size()) - of_batch -
+                         static_cast<int64_t>(dims.lhs_contracting.size());
+  Value result = b.dot_general(x->bytes, y->bytes, dims, ElementType::kS32);
+  const auto less = [&](Value zero, Value sums) {
+    result = b.sub(result, b.mul(b.broadcast_scalar(zero, sizes), sums));
+  };
+  if (x->zero) {
+    less(x->zero, sums_of_bytes(b, op, y->bytes, dims.rhs_batching, dims.rhs_contracting,
+                                of_batch + free_of_x));
+  }
+  if (y->zero) {
+    less(y->zero,
+         sums_of_bytes(b, op, x->bytes, dims.lhs_batching, dims.lhs_contracting, of_batch));
+  }
+  if (x->zero && y->zero) {
+    const Value depth = b.scalar(ElementType::kS32, static_cast<double>(product.depth));
+    const Value all = b.mul(depth, b.mul(x->zero, y->zero));
+    result = b.add(result, b.broadcast_scalar(all, sizes));
+  }
+  return result;
+}
+
+bool compute_narrow(Instruction& op, const FactorTypes& types, const IntegerProduct& product,
+                    const lower::CostModel& cost) {
   Builder b(*op.parent(), &op);
   b.set_location(op.location());
+  if (types.x == ElementType::kS16 && cost.byte_products) {
+    if (const Value made = product_of_shifted(b, op, product)) {
+      op.replace_all_uses({made});
+      op.parent()->erase(&op);
+      return true;
+    }
+  }
   const Value x = narrowed(b, op.operand(0), types.x), y = narrowed(b, op.operand(1), types.y);
   if (x == op.operand(0) && y == op.operand(1)) return false;
   op.replace_all_uses({b.dot_general(x, y, *op.attr<DotDims>(AttrKey::dot_dimension_numbers),
@@ -338,7 +422,7 @@ bool compute_in_floats(Instruction& op, const lower::CostModel& cost) {
   if (!product) return false;
   const bool is_dot = op.code() == OpCode::kDotGeneral;
   const auto narrow = is_dot ? narrow_types(op, *product, cost.narrow_products) : std::nullopt;
-  if (narrow) return compute_narrow(op, *narrow);
+  if (narrow) return compute_narrow(op, *narrow, *product, cost);
   const int64_t parts = parts_of(*product, is_dot);
   if (parts == 0) return false;
   // The parts of the longest contracted dimension must be as exact as parts of the depth.

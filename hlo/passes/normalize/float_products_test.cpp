@@ -33,7 +33,8 @@ struct FloatedProgram {
 };
 
 // Runs the pass, and compares the results of the program before and after.
-FloatedProgram floated(const std::string& text, int64_t narrow_products = 0) {
+FloatedProgram floated(const std::string& text, int64_t narrow_products = 0,
+                       bool byte_products = false) {
   FloatedProgram found;
   auto before = import_module(text, "t"), after = import_module(text, "t");
   EXPECT_TRUE(before) << before.error().to_string();
@@ -41,6 +42,7 @@ FloatedProgram floated(const std::string& text, int64_t narrow_products = 0) {
   PassOptions options;
   options.cost.float_products = true;
   options.cost.narrow_products = narrow_products;
+  options.cost.byte_products = byte_products;
   const auto changed = compute_integers_in_floats(**after, options);
   EXPECT_TRUE(changed && verify(**after).ok()) << print_module(**after);
   found.changed = changed && *changed;
@@ -196,6 +198,34 @@ TEST(FloatProducts, NarrowIntegersLessTheirZeroPoint) {
   const FloatedProgram found = floated(text, 8);
   EXPECT_EQ(found.integer_products, 1);
   EXPECT_EQ(found.factors, (std::vector<ElementType>{ElementType::kS8, ElementType::kS8}));
+}
+
+// Zero points, which are constants or arguments, go behind the product.
+TEST(FloatProducts, ZeroPointsBehindProductsOfBytes) {
+  const auto program = [](const char* of_x, const char* of_y) {
+    return fmt::format(
+        R"(func.func @main(%x: tensor<2x8x3x24xui8>, %y: tensor<3x2x9x24xi8>, %p: tensor<ui8>, %q: tensor<i8>) -> tensor<2x8x9xi32> {{
+  %a = stablehlo.convert %x : (tensor<2x8x3x24xui8>) -> tensor<2x8x3x24xi32>
+  %b = stablehlo.convert %y : (tensor<3x2x9x24xi8>) -> tensor<3x2x9x24xi32>
+  %c = stablehlo.constant dense<117> : tensor<i32>
+  %d = stablehlo.constant dense<-7> : tensor<i32>
+  %e = stablehlo.convert %p : (tensor<ui8>) -> tensor<i32>
+  %f = stablehlo.convert %q : (tensor<i8>) -> tensor<i32>
+  %g = stablehlo.broadcast_in_dim %{}, dims = [] : (tensor<i32>) -> tensor<2x8x3x24xi32>
+  %h = stablehlo.broadcast_in_dim %{}, dims = [] : (tensor<i32>) -> tensor<3x2x9x24xi32>
+  %s = stablehlo.subtract %a, %g : tensor<2x8x3x24xi32>
+  %t = stablehlo.subtract %b, %h : tensor<3x2x9x24xi32>
+  %r = stablehlo.dot_general %s, %t, batching_dims = [0] x [1], contracting_dims = [2, 3] x [0, 3] : (tensor<2x8x3x24xi32>, tensor<3x2x9x24xi32>) -> tensor<2x8x9xi32>
+  return %r : tensor<2x8x9xi32>
+}})",
+        of_x, of_y);
+  };
+  using enum ElementType;
+  for (const auto& [of_x, of_y] : {std::pair("c", "f"), std::pair("e", "d"), std::pair("e", "f")}) {
+    const FloatedProgram found = floated(program(of_x, of_y), 8, true);
+    EXPECT_EQ(found.integer_products, 1);
+    EXPECT_EQ(found.factors, (std::vector<ElementType>{kU8, kS8})) << of_x << " " << of_y;
+  }
 }
 
 TEST(FloatProducts, ConstantsBecomeFloatsOrBytes) {
