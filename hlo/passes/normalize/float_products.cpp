@@ -273,20 +273,11 @@ std::optional<ElementType> narrowest(const IntegerBounds& range) {
   return std::nullopt;
 }
 
-/// The types of both factors of a product.
-struct FactorTypes {
-  ElementType x{}, y{};
-};
-
-// Those in which the target multiplies a dot_general's integers faster than floats, if it does:
-// both of 8 bits, or both of 16 with a factor that fits 8.
-std::optional<FactorTypes> narrow_types(const Instruction& op, const IntegerProduct& product,
-                                        int64_t least_lines) {
+// Whether a dot_general of integers has the lines, and the products, from which the target
+// multiplies narrow ones faster than floats.
+bool may_be_narrow(const Instruction& op, const IntegerProduct& product, int64_t least_lines) {
   constexpr int64_t kLeastDepth = 16;
   const DotDims& dims = *op.attr<DotDims>(AttrKey::dot_dimension_numbers);
-  const auto x = narrowest(product.x), y = narrowest(product.y);
-  if (least_lines == 0 || !x || !y || bit_width(op.result_type().element_type()) != 32)
-    return std::nullopt;
   const auto lines = [](Value v, const I64s& batch, const I64s& contracting) {
     int64_t count = element_count(v.type().dims());
     for (const I64s* list : {&batch, &contracting}) {
@@ -294,20 +285,16 @@ std::optional<FactorTypes> narrow_types(const Instruction& op, const IntegerProd
     }
     return count;
   };
-  if (product.depth < kLeastDepth ||
-      lines(op.operand(0), dims.lhs_batching, dims.lhs_contracting) < least_lines ||
-      lines(op.operand(1), dims.rhs_batching, dims.rhs_contracting) < least_lines)
-    return std::nullopt;
-  const bool x_is_word = *x == ElementType::kS16, y_is_word = *y == ElementType::kS16;
-  if (x_is_word && y_is_word) return std::nullopt;
-  if (x_is_word || y_is_word) return FactorTypes{ElementType::kS16, ElementType::kS16};
-  return FactorTypes{*x, *y};
+  return least_lines > 0 && product.depth >= kLeastDepth &&
+         bit_width(op.result_type().element_type()) == 32 &&
+         lines(op.operand(0), dims.lhs_batching, dims.lhs_contracting) >= least_lines &&
+         lines(op.operand(1), dims.rhs_batching, dims.rhs_contracting) >= least_lines;
 }
 
 // The numbers in so few bits: as they were before conversions that have changed none of them.
 Value narrowed(Builder& b, Value value, ElementType type) {
   const ElementType own = value.type().element_type();
-  if (own == type || (is_byte(value) && bit_width(type) == bit_width(own))) return value;
+  if (own == type) return value;
   const Instruction* const op = value.def;
   if (op == nullptr || op->code() != OpCode::kConvert || constant_of(value) != nullptr)
     return converted(b, value, type);
@@ -327,6 +314,7 @@ struct ShiftedBytes {
 
 // A factor of s32 as such bytes, as quantized numbers less their zero point are written.
 std::optional<ShiftedBytes> shifted_bytes(Builder& b, Value value) {
+  if (is_byte(value)) return ShiftedBytes{value, {}};
   if (value.type().element_type() != ElementType::kS32) return std::nullopt;
   const auto type = narrowest(range_of(value).value_or(bounds_of_type(ElementType::kS32)));
   if (type && *type != ElementType::kS16) return ShiftedBytes{narrowed(b, value, *type), {}};
@@ -346,6 +334,15 @@ std::optional<ShiftedBytes> shifted_bytes(Builder& b, Value value) {
   const bool is_broadcast = zero.def != nullptr && zero.def->code() == OpCode::kBroadcastInDim &&
                             zero.def->operand_type(0).dims().empty();
   return is_broadcast ? std::optional(shifted(zero.def->operand(0))) : std::nullopt;
+}
+
+// Unsigned bytes as signed ones, each 128 less, with a zero point that is 128 less.
+ShiftedBytes as_signed(Builder& b, const ShiftedBytes& factor) {
+  if (factor.bytes.type().element_type() == ElementType::kS8) return factor;
+  const Value flipped = b.binary(OpCode::kXor, factor.bytes, b.splat_like(factor.bytes, 128));
+  const Type type = Type::tensor(ElementType::kS8, factor.bytes.type().dims());
+  const Value less = b.scalar(ElementType::kS32, -128);
+  return {b.bitcast(flipped, type), factor.zero ? b.add(factor.zero, less) : less};
 }
 
 // The sums of a factor's bytes over its contracted dimensions, for each result: its other
@@ -369,9 +366,13 @@ Value sums_of_bytes(Builder& b, const Instruction& op, Value bytes, const I64s& 
 Value product_of_shifted(Builder& b, const Instruction& op, const IntegerProduct& product) {
   const DotDims& dims = *op.attr<DotDims>(AttrKey::dot_dimension_numbers);
   if (op.result_type().element_type() != ElementType::kS32) return {};
-  const auto x = shifted_bytes(b, op.operand(0));
-  const auto y = x ? shifted_bytes(b, op.operand(1)) : std::nullopt;
+  auto x = shifted_bytes(b, op.operand(0));
+  auto y = x ? shifted_bytes(b, op.operand(1)) : std::nullopt;
   if (!y) return {};
+  if (x->bytes.type().element_type() != y->bytes.type().element_type()) {
+    x = as_signed(b, *x);  // A library call takes factors of one type.
+    y = as_signed(b, *y);
+  }
   const Dims& sizes = op.result_type().dims();
   const auto of_batch = static_cast<int64_t>(dims.lhs_batching.size());
   const auto free_of_x = static_cast<int64_t>(op.operand_type(0).dims().size()) - of_batch -
@@ -396,21 +397,30 @@ Value product_of_shifted(Builder& b, const Instruction& op, const IntegerProduct
   return result;
 }
 
-bool compute_narrow(Instruction& op, const FactorTypes& types, const IntegerProduct& product,
-                    const lower::CostModel& cost) {
+// Whether the product became one of narrow integers; nothing if the target multiplies none of its
+// size, or floats faster.
+std::optional<bool> compute_narrow(Instruction& op, const IntegerProduct& product,
+                                   const lower::CostModel& cost) {
+  if (!may_be_narrow(op, product, cost.narrow_products)) return std::nullopt;
+  auto type_of_x = narrowest(product.x), type_of_y = narrowest(product.y);
+  if (product.x.fits(0, UINT8_MAX) && product.y.fits(0, UINT8_MAX) && type_of_x != type_of_y)
+    type_of_x = type_of_y = ElementType::kU8;
   Builder b(*op.parent(), &op);
   b.set_location(op.location());
-  if (types.x == ElementType::kS16 && cost.byte_products) {
-    if (const Value made = product_of_shifted(b, op, product)) {
-      op.replace_all_uses({made});
-      op.parent()->erase(&op);
-      return true;
-    }
+  const bool are_bytes =
+      type_of_x && type_of_x == type_of_y && bit_width(*type_of_x) == bit_width(ElementType::kS8);
+  Value made{};
+  if (!are_bytes && cost.byte_products) made = product_of_shifted(b, op, product);
+  if (!made) {
+    constexpr auto kWord = ElementType::kS16;
+    if (!type_of_x || !type_of_y || (type_of_x == kWord && type_of_y == kWord)) return std::nullopt;
+    const Value x = narrowed(b, op.operand(0), are_bytes ? *type_of_x : kWord);
+    const Value y = narrowed(b, op.operand(1), are_bytes ? *type_of_y : kWord);
+    if (x == op.operand(0) && y == op.operand(1)) return false;
+    made = b.dot_general(x, y, *op.attr<DotDims>(AttrKey::dot_dimension_numbers),
+                         op.result_type().element_type());
   }
-  const Value x = narrowed(b, op.operand(0), types.x), y = narrowed(b, op.operand(1), types.y);
-  if (x == op.operand(0) && y == op.operand(1)) return false;
-  op.replace_all_uses({b.dot_general(x, y, *op.attr<DotDims>(AttrKey::dot_dimension_numbers),
-                                     op.result_type().element_type())});
+  op.replace_all_uses({made});
   op.parent()->erase(&op);
   return true;
 }
@@ -421,8 +431,8 @@ bool compute_in_floats(Instruction& op, const lower::CostModel& cost) {
   const auto product = integer_product(op);
   if (!product) return false;
   const bool is_dot = op.code() == OpCode::kDotGeneral;
-  const auto narrow = is_dot ? narrow_types(op, *product, cost.narrow_products) : std::nullopt;
-  if (narrow) return compute_narrow(op, *narrow, *product, cost);
+  if (const auto narrow = is_dot ? compute_narrow(op, *product, cost) : std::nullopt)
+    return *narrow;
   const int64_t parts = parts_of(*product, is_dot);
   if (parts == 0) return false;
   // The parts of the longest contracted dimension must be as exact as parts of the depth.

@@ -174,8 +174,9 @@ TEST(FloatProducts, NarrowIntegersStay) {
     return floated(program(x, y, as, rows), 8).factors;
   };
   const auto pair = [](ElementType x, ElementType y) { return std::vector<ElementType>{x, y}; };
-  EXPECT_EQ(factors("i8", "ui8", "i32"), pair(kS8, kU8));
+  EXPECT_EQ(factors("i8", "ui8", "i32"), pair(kS16, kS16)) << "factors have one type";
   EXPECT_EQ(factors("i8", "i8", "i16"), pair(kS8, kS8));
+  EXPECT_EQ(factors("ui8", "i1", "i32"), pair(kU8, kU8));
   EXPECT_EQ(factors("i16", "i8", "i32"), pair(kS16, kS16));
   EXPECT_EQ(factors("i4", "i8", "i32"), pair(kS8, kS8));
   EXPECT_EQ(factors("i8", "i8", "i32", 7), pair(kF32, kS8)) << "too few rows";
@@ -224,7 +225,7 @@ TEST(FloatProducts, ZeroPointsBehindProductsOfBytes) {
   for (const auto& [of_x, of_y] : {std::pair("c", "f"), std::pair("e", "d"), std::pair("e", "f")}) {
     const FloatedProgram found = floated(program(of_x, of_y), 8, true);
     EXPECT_EQ(found.integer_products, 1);
-    EXPECT_EQ(found.factors, (std::vector<ElementType>{kU8, kS8})) << of_x << " " << of_y;
+    EXPECT_EQ(found.factors, (std::vector<ElementType>{kS8, kS8})) << of_x << " " << of_y;
   }
 }
 
