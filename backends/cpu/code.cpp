@@ -162,12 +162,16 @@ EmittedKernel emit_contraction_kernel(llvm::Module& module, const ContractionLoo
   code.symbol = fmt::format("{}{}", name, kEntrySuffix);
   code.workgroups = made.workgroups;
   code.scratch_bytes = made.kernel.scratch_bytes;
-  constexpr double kFlopsANanosecond = 40;
+  const bool has_tiles =
+      loops.unit == MatrixUnit::kTilesBf16 || loops.unit == MatrixUnit::kTilesBytes;
+  const double flops_a_nanosecond = has_tiles                              ? 600
+                                    : loops.unit == MatrixUnit::kDotsWords ? 120
+                                                                           : 40;
   constexpr double kBytesANanosecond = 20;
   double bytes = 0;
   for (const int64_t each : loops.bytes) bytes += static_cast<double>(each);
   code.nanoseconds =
-      std::max(made.flops_a_workgroup * static_cast<double>(made.workgroups) / kFlopsANanosecond,
+      std::max(made.flops_a_workgroup * static_cast<double>(made.workgroups) / flops_a_nanosecond,
                bytes / kBytesANanosecond);
   code.grain = grain_of(code.nanoseconds, code.workgroups);
   if (made.joins_workgroups) code.grain = std::max(code.grain, divided(code.workgroups, threads));

@@ -144,8 +144,8 @@ class CpuBackend final : public Backend {
     target.compute_units = tbb::info::default_concurrency();
     target.vector_bytes = host.vector_bytes;
     target.scratch_bytes = 256 << 10;
-    target.narrow_products = host.dots_words || host.tiles ? cpu::kLeastMatrixLines : 0;
-    target.byte_products = host.tiles;
+    target.narrow_products = host.dots_words ? cpu::kLeastMatrixLines : 0;
+    target.byte_products = host.dots_words && host.tiles;
     target.spaces[0].host_visible = true;
     target.spaces[0].host_writable = true;
     target.spaces[0].alignment = HostDevice::kAlignment;

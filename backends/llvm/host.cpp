@@ -129,14 +129,13 @@ bool may_use_tiles() {
 constexpr const char* kWithoutUnits = "TENON_CPU_WITHOUT";
 
 template <class Has>
-void find_matrix_units(const Has& has, TargetCpu& cpu) {
-  const bool wide = cpu.vector_bytes == 64 && !environment_lists(kWithoutUnits, "dots");
+void find_products(const Has& has, TargetCpu& cpu) {
   cpu.multiplies_two = cpu.vector_bytes == 64 &&
                        llvm::is_contained({"skylake-avx512", "cascadelake", "cooperlake",
                                            "icelake-server", "sapphirerapids", "emeraldrapids",
                                            "graniterapids", "graniterapids-d", "znver5"},
                                           llvm::StringRef(cpu.cpu));
-  cpu.dots_words = wide && has("avx512vnni");
+  cpu.dots_words = cpu.vector_bytes == 64 && has("avx512vnni");
 }
 
 TargetCpu find_host() {
@@ -158,7 +157,8 @@ TargetCpu find_host() {
   found.features = features.getString();
   const auto has_feature = [&](const char* name) { return has.lookup(name); };
   found.vector_bytes = vector_bytes_of(has_feature);
-  find_matrix_units(has_feature, found);
+  find_products(has_feature, found);
+  found.dots_words = found.dots_words && !environment_lists(kWithoutUnits, "dots");
   found.tiles = found.tiles && found.vector_bytes == 64;
   found.fused = has_fma(found.triple, found.features);
   found.converts_half = converts_half(found.triple, found.features);
@@ -238,7 +238,7 @@ Result<TargetCpu> target_cpu(std::string triple, std::string cpu, const std::str
     found.converts_half = false;
   } else if (is_x86) {
     found.vector_bytes = vector_bytes_of(has);
-    find_matrix_units(has, found);
+    find_products(has, found);
     found.fused = has("fma") || has("avx512f");
     found.converts_half = has("f16c") || has("avx512f");
     if (has("avx") && has(kWithoutVex)) {

@@ -32,7 +32,7 @@ struct TargetCpu {
   bool converts_half = true;    ///< So are conversions of f16.
   bool multiplies_two = false;  ///< It begins two fma of the widest vectors at a time, of 64 bytes.
   bool tiles = false;           ///< AMX of bf16 and bytes, which the process may use: host() alone.
-  bool dots_words = false;      ///< AVX512-VNNI, likewise.
+  bool dots_words = false;      ///< AVX512-VNNI, with wide registers.
 };
 
 /// Detected once, without the matrix units that TENON_CPU_WITHOUT lists ("tiles,dots").

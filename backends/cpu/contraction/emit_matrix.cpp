@@ -1,9 +1,10 @@
 // Contractions of narrow numbers by MatrixUnit.
 //
-// Both operands are packed, a block of products at a time (matrix_packing.h): the columns and the
-// rows of a workgroup. Then up to two tiles of rows are multiplied by up to two tiles of columns.
-// AMX has eight registers for tiles: four of sums, two of each operand. The instructions on vectors
-// read the same tiles: vectors of a group of each column, and a group of a row, broadcast.
+// Operands are packed, a block of products at a time (matrix_packing.h): the columns of a
+// workgroup, and its rows where they do not lie as tiles are read. Then up to two tiles of rows are
+// multiplied by up to two tiles of columns. AMX has eight registers for tiles: four of sums, two of
+// each operand. The instructions on vectors read the same tiles: vectors of a group of each column,
+// and a group of a row, broadcast.
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include <algorithm>
@@ -20,8 +21,6 @@ using codegen::emit_loop;
 using codegen::LlvmValues;
 using codegen::number;
 using llvm::Value;
-
-constexpr int64_t kPanelColumns = 2 * kMatrixLines;
 
 bool has_tiles(MatrixUnit unit) {
   return unit == MatrixUnit::kTilesBf16 || unit == MatrixUnit::kTilesBytes;

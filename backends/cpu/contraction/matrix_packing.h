@@ -3,7 +3,7 @@
 //
 // A tile of the left operand has one line after the other. A tile of the right operand has the
 // first group of each line, then the second one of each, and so on. Products behind the last one
-// are zeros; lines behind the last one are not written.
+// are zeros; lines behind the last one have any value.
 #pragma once
 
 #include "backends/cpu/codegen/elements.h"

@@ -25,7 +25,7 @@ constexpr int64_t kWayBytes = 4096;
 constexpr int64_t kTilesPacked = 8;
 constexpr int64_t kDotsABlock = 512;       // products of each line, which stay in a cache
 constexpr int64_t kLeastOfManyDots = 256;  // products of each sum, with more than kFewDots columns
-constexpr int64_t kMostDotsOfTwo = 16;     // where products are so fast that packing pays sooner
+constexpr int64_t kMostDotsOfFast = 16;    // where products are so fast that packing pays sooner
 constexpr int64_t kFewDots = 8;            // columns, or rows; more fill vectors
 constexpr int64_t kLeastOfDots = 16;       // products of each sum, with several columns
 
@@ -166,7 +166,11 @@ int64_t panels_of(const ContractionLoops& loops, const Tiling& t) {
 // where registers are many and multiplied two at a time, unless the last ones are one.
 int64_t vectors_abreast(const ContractionLoops& loops, int64_t all) {
   constexpr int64_t kMany = 10;
-  return loops.multiplies_two && loops.panel == 0 && (all % 3 != 1 || all >= kMany) ? 3 : 2;
+  constexpr int64_t kRowsOfTwo = 14;  // are one tile of two vectors, which reads far memory once
+  return loops.multiplies_two && loops.panel == 0 && loops.rows.back().extent > kRowsOfTwo &&
+                 (all % 3 != 1 || all >= kMany)
+             ? 3
+             : 2;
 }
 
 // As many rows as there are registers for. Fewer that divide all rows without a rest take as long,
@@ -207,10 +211,10 @@ bool is_dot_products(const ContractionLoops& loops, const TileLimits& limits) {
 }
 
 // Shares a product among workgroups: by columns, and by rows, each group of which packs its columns
-// again, if columns are few or if sums are in scratch memory.
+// again: many, so that it takes little, and few enough for what follows to find them in a cache.
 void share_matrix_product(const ContractionLoops& loops, Tiling& t) {
   constexpr double kWorthSeveral = 1 << 24;  // products
-  constexpr int64_t kWorkgroups = 4, kLeastRows = 128, kMostRowsOfSums = 512;
+  constexpr int64_t kWorkgroups = 4, kLeastRows = 128, kMostRows = 512;
   const int64_t rows = loops.rows.back().extent, outer = outer_turns(loops);
   const int64_t panels = divided(loops.columns.back().extent, t.columns());
   double products = static_cast<double>(loops.sums[0].extent);
@@ -220,8 +224,7 @@ void share_matrix_product(const ContractionLoops& loops, Tiling& t) {
   const int64_t column_groups = std::max(divided(panels, t.panels), std::min(panels, wanted));
   t.panels = divided(panels, column_groups);
   int64_t row_groups = std::min(divided(rows, kLeastRows), divided(wanted, column_groups));
-  if (t.sums_a_block < loops.sums[0].extent)
-    row_groups = std::max(row_groups, divided(rows, kMostRowsOfSums));
+  row_groups = std::max(row_groups, divided(rows, kMostRows));
   t.rows_a_group = divided(divided(rows, t.rows), row_groups) * t.rows;
 }
 
@@ -247,8 +250,7 @@ Tiling of_matrix_unit(const ContractionLoops& loops) {
   t.packs_lhs = converts || sum.lhs != 1 || sum.extent % a_tile != 0 ||
                 row.extent % kMatrixLines != 0 || column.extent > kFewPanels * t.columns();
   t.sums_a_block = std::min(sum.extent, kBytesOfLine / 4 * group);
-  const int64_t line_bytes = divided(t.sums_a_block, group) * 4;
-  t.tiles_packed = kTilesPacked;
+  const int64_t line_bytes = divided(t.sums_a_block, a_tile) * kMatrixLineBytes;
   t.panels = std::clamp<int64_t>(kBytesPacked / (line_bytes * t.columns()), 1,
                                  divided(column.extent, t.columns()));
   share_matrix_product(loops, t);
@@ -267,7 +269,7 @@ Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes) {
   // On a machine without vectors an element may be larger than the register.
   const int64_t lanes = std::max<int64_t>(vector_bytes / bytes, 1);
   TileLimits limits = limits_of(vector_bytes);
-  if (loops.multiplies_two) limits.most_dots = kMostDotsOfTwo;
+  if (loops.multiplies_two) limits.most_dots = kMostDotsOfFast;
   if (loops.unit != MatrixUnit::kNone) return of_matrix_unit(loops);
   if (is_dot_products(loops, limits)) return of_dot_products(loops, lanes, limits);
   Tiling t;

@@ -19,7 +19,7 @@ struct Tiling {
   bool packs_rhs = false;
   bool packs_lhs = false;
   int64_t tiles_packed = 1;  ///< Tiles of rows of the left operand that are packed together.
-  bool keeps_sums = false;   ///< In scratch memory between blocks, because the result is narrower.
+  bool keeps_sums = false;   ///< In scratch memory: the result is narrower, or has no whole tiles.
   bool streams = false;  ///< Lines of the right operand are read along far memory, side by side.
   /// Such lines are read faster the longer they are: a thread computes its adjacent workgroups, of
   /// one panel each, as one.
@@ -33,6 +33,7 @@ Tiling tiling_of(const ContractionLoops& loops, int64_t vector_bytes);
 /// Lines of a tile of MatrixUnit, of 64 bytes each: rows or columns, each with 16 groups of
 /// products.
 inline constexpr int64_t kMatrixLines = 16;
+inline constexpr int64_t kMatrixLineBytes = 64;
 /// Numbers of a group, which fill 32 bits.
 constexpr int64_t matrix_group(MatrixUnit unit) { return unit == MatrixUnit::kTilesBytes ? 4 : 2; }
 

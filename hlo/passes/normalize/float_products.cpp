@@ -273,22 +273,39 @@ std::optional<ElementType> narrowest(const IntegerBounds& range) {
   return std::nullopt;
 }
 
-// Whether a dot_general of integers has the lines, and the products, from which the target
-// multiplies narrow ones faster than floats.
+// Whether dimensions lie one behind the other, so that they are one loop.
+bool is_one_run(const I64s& dims) {
+  for (size_t i = 1; i < dims.size(); ++i) {
+    if (dims[i] != dims[i - 1] + 1) return false;
+  }
+  return true;
+}
+
+// The elements of a factor's last other dimensions, which are one loop of lines; 0 if neither they
+// nor its products are adjacent in memory.
+int64_t adjacent_lines(Value factor, const I64s& batching, const I64s& contracting) {
+  const Dims& dims = factor.type().dims();
+  const auto rank = static_cast<int64_t>(dims.size());
+  if (contains(batching, rank - 1)) return 0;
+  const auto is_line = [&](int64_t d) {
+    return !contains(batching, d) && !contains(contracting, d);
+  };
+  int64_t last = rank - 1, lines = 1;
+  while (last >= 0 && !is_line(last)) --last;
+  for (; last >= 0 && is_line(last); --last) lines *= dims[static_cast<size_t>(last)];
+  return lines;
+}
+
+// Whether a dot_general of integers has the lines and the products from which the target
+// multiplies narrow ones faster than floats, each of them one loop.
 bool may_be_narrow(const Instruction& op, const IntegerProduct& product, int64_t least_lines) {
   constexpr int64_t kLeastDepth = 16;
   const DotDims& dims = *op.attr<DotDims>(AttrKey::dot_dimension_numbers);
-  const auto lines = [](Value v, const I64s& batch, const I64s& contracting) {
-    int64_t count = element_count(v.type().dims());
-    for (const I64s* list : {&batch, &contracting}) {
-      for (const int64_t d : *list) count /= v.type().dims()[static_cast<size_t>(d)];
-    }
-    return count;
-  };
   return least_lines > 0 && product.depth >= kLeastDepth &&
-         bit_width(op.result_type().element_type()) == 32 &&
-         lines(op.operand(0), dims.lhs_batching, dims.lhs_contracting) >= least_lines &&
-         lines(op.operand(1), dims.rhs_batching, dims.rhs_contracting) >= least_lines;
+         bit_width(op.result_type().element_type()) == 32 && is_one_run(dims.lhs_contracting) &&
+         is_one_run(dims.rhs_contracting) &&
+         adjacent_lines(op.operand(0), dims.lhs_batching, dims.lhs_contracting) >= least_lines &&
+         adjacent_lines(op.operand(1), dims.rhs_batching, dims.rhs_contracting) >= least_lines;
 }
 
 // The numbers in so few bits: as they were before conversions that have changed none of them.
@@ -307,17 +324,21 @@ Value narrowed(Builder& b, Value value, ElementType type) {
                                                      : converted(b, value, type);
 }
 
-/// Bytes less a number, of 32 bits, that is the same for all of them: null for 0.
-struct ShiftedBytes {
-  Value bytes, zero;
+/// A factor of s32 as bytes less a number that is the same for all of them, as quantized numbers
+/// less their zero point are written.
+struct ShiftedFactor {
+  Value from;  ///< The bytes, or numbers that `type` has.
+  std::optional<ElementType> type;
+  const Literal* number = nullptr;  ///< The zero point, if it is a constant,
+  Value zero{};                     ///< or where it is found; neither means 0.
+  bool adds = false;                ///< It is added, not subtracted.
 };
 
-// A factor of s32 as such bytes, as quantized numbers less their zero point are written.
-std::optional<ShiftedBytes> shifted_bytes(Builder& b, Value value) {
-  if (is_byte(value)) return ShiftedBytes{value, {}};
+std::optional<ShiftedFactor> shifted_factor(Value value) {
+  if (is_byte(value)) return ShiftedFactor{value, {}};
   if (value.type().element_type() != ElementType::kS32) return std::nullopt;
   const auto type = narrowest(range_of(value).value_or(bounds_of_type(ElementType::kS32)));
-  if (type && *type != ElementType::kS16) return ShiftedBytes{narrowed(b, value, *type), {}};
+  if (type && *type != ElementType::kS16) return ShiftedFactor{value, type};
   const Instruction* const op = value.def;
   const bool adds = op != nullptr && op->code() == OpCode::kAdd;
   if (op == nullptr || (!adds && op->code() != OpCode::kSubtract)) return std::nullopt;
@@ -325,15 +346,25 @@ std::optional<ShiftedBytes> shifted_bytes(Builder& b, Value value) {
   if (from == nullptr || from->code() != OpCode::kConvert || !is_byte(from->operand(0)))
     return std::nullopt;
   const Value zero = op->operand(1);
-  const auto shifted = [&](Value by) {
-    return ShiftedBytes{from->operand(0), adds ? b.neg(by) : by};
-  };
-  if (const Literal* const splat = splat_of(zero)) {
-    return shifted(b.scalar(ElementType::kS32, static_cast<double>(splat->get_integer(0))));
-  }
+  if (const Literal* const splat = splat_of(zero))
+    return ShiftedFactor{from->operand(0), {}, splat, {}, adds};
   const bool is_broadcast = zero.def != nullptr && zero.def->code() == OpCode::kBroadcastInDim &&
                             zero.def->operand_type(0).dims().empty();
-  return is_broadcast ? std::optional(shifted(zero.def->operand(0))) : std::nullopt;
+  if (!is_broadcast) return std::nullopt;
+  return ShiftedFactor{from->operand(0), {}, nullptr, zero.def->operand(0), adds};
+}
+
+/// The same as ops: `zero`, of s32, is null for 0.
+struct ShiftedBytes {
+  Value bytes, zero;
+};
+
+ShiftedBytes shifted_bytes(Builder& b, const ShiftedFactor& factor) {
+  if (factor.type) return {narrowed(b, factor.from, *factor.type), {}};
+  Value zero = factor.zero;
+  if (factor.number != nullptr)
+    zero = b.scalar(ElementType::kS32, static_cast<double>(factor.number->get_integer(0)));
+  return {factor.from, zero && factor.adds ? b.neg(zero) : zero};
 }
 
 // Unsigned bytes as signed ones, each 128 less, with a zero point that is 128 less.
@@ -366,32 +397,31 @@ Value sums_of_bytes(Builder& b, const Instruction& op, Value bytes, const I64s& 
 Value product_of_shifted(Builder& b, const Instruction& op, const IntegerProduct& product) {
   const DotDims& dims = *op.attr<DotDims>(AttrKey::dot_dimension_numbers);
   if (op.result_type().element_type() != ElementType::kS32) return {};
-  auto x = shifted_bytes(b, op.operand(0));
-  auto y = x ? shifted_bytes(b, op.operand(1)) : std::nullopt;
-  if (!y) return {};
-  if (x->bytes.type().element_type() != y->bytes.type().element_type()) {
-    x = as_signed(b, *x);  // A library call takes factors of one type.
-    y = as_signed(b, *y);
+  const auto factor_x = shifted_factor(op.operand(0)), factor_y = shifted_factor(op.operand(1));
+  if (!factor_x || !factor_y) return {};
+  ShiftedBytes x = shifted_bytes(b, *factor_x), y = shifted_bytes(b, *factor_y);
+  if (x.bytes.type().element_type() != y.bytes.type().element_type()) {
+    x = as_signed(b, x);  // A library call takes factors of one type.
+    y = as_signed(b, y);
   }
   const Dims& sizes = op.result_type().dims();
   const auto of_batch = static_cast<int64_t>(dims.lhs_batching.size());
   const auto free_of_x = static_cast<int64_t>(op.operand_type(0).dims().size()) - of_batch -
                          static_cast<int64_t>(dims.lhs_contracting.size());
-  Value result = b.dot_general(x->bytes, y->bytes, dims, ElementType::kS32);
+  Value result = b.dot_general(x.bytes, y.bytes, dims, ElementType::kS32);
   const auto less = [&](Value zero, Value sums) {
     result = b.sub(result, b.mul(b.broadcast_scalar(zero, sizes), sums));
   };
-  if (x->zero) {
-    less(x->zero, sums_of_bytes(b, op, y->bytes, dims.rhs_batching, dims.rhs_contracting,
-                                of_batch + free_of_x));
+  if (x.zero) {
+    less(x.zero, sums_of_bytes(b, op, y.bytes, dims.rhs_batching, dims.rhs_contracting,
+                               of_batch + free_of_x));
   }
-  if (y->zero) {
-    less(y->zero,
-         sums_of_bytes(b, op, x->bytes, dims.lhs_batching, dims.lhs_contracting, of_batch));
+  if (y.zero) {
+    less(y.zero, sums_of_bytes(b, op, x.bytes, dims.lhs_batching, dims.lhs_contracting, of_batch));
   }
-  if (x->zero && y->zero) {
+  if (x.zero && y.zero) {
     const Value depth = b.scalar(ElementType::kS32, static_cast<double>(product.depth));
-    const Value all = b.mul(depth, b.mul(x->zero, y->zero));
+    const Value all = b.mul(depth, b.mul(x.zero, y.zero));
     result = b.add(result, b.broadcast_scalar(all, sizes));
   }
   return result;
@@ -433,6 +463,7 @@ bool compute_in_floats(Instruction& op, const lower::CostModel& cost) {
   const bool is_dot = op.code() == OpCode::kDotGeneral;
   if (const auto narrow = is_dot ? compute_narrow(op, *product, cost) : std::nullopt)
     return *narrow;
+  if (!cost.float_products) return false;
   const int64_t parts = parts_of(*product, is_dot);
   if (parts == 0) return false;
   // The parts of the longest contracted dimension must be as exact as parts of the depth.
@@ -453,7 +484,7 @@ bool compute_in_floats(Instruction& op, const lower::CostModel& cost) {
 }  // namespace
 
 Result<bool> compute_integers_in_floats(Module& module, const PassOptions& options) {
-  return options.cost.float_products &&
+  return (options.cost.float_products || options.cost.narrow_products > 0) &&
          change_ops(
              module, [&](Instruction& op) { return compute_in_floats(op, options.cost); }, false);
 }

@@ -201,6 +201,28 @@ TEST(FloatProducts, NarrowIntegersLessTheirZeroPoint) {
   EXPECT_EQ(found.factors, (std::vector<ElementType>{ElementType::kS8, ElementType::kS8}));
 }
 
+// A product whose lines or products are several loops is no matrix.
+TEST(FloatProducts, OtherLayoutsAreFloats) {
+  const auto factors = [](const char* x, const char* y, const char* dims, const char* result) {
+    return floated(
+               fmt::format(
+                   R"(func.func @main(%x: tensor<{0}xi8>, %y: tensor<{1}xi8>) -> tensor<{3}xi32> {{
+  %r = stablehlo.dot_general %x, %y, {2} : (tensor<{0}xi8>, tensor<{1}xi8>) -> tensor<{3}xi32>
+  return %r : tensor<{3}xi32>
+}})",
+                   x, y, dims, result),
+               8, true)
+        .factors[0];
+  };
+  using enum ElementType;
+  EXPECT_EQ(factors("16x24x4", "24x64", "contracting_dims = [1] x [0]", "16x4x64"), kF32);
+  EXPECT_EQ(factors("16x24x3", "24x16x3", "batching_dims = [2] x [2], contracting_dims = [1] x [0]",
+                    "3x16x16"),
+            kF32);
+  EXPECT_EQ(factors("16x3x24", "24x3x16", "contracting_dims = [1, 2] x [1, 0]", "16x16"), kF32);
+  EXPECT_EQ(factors("4x4x24", "24x16", "contracting_dims = [2] x [0]", "4x4x16"), kS8);
+}
+
 // Zero points, which are constants or arguments, go behind the product.
 TEST(FloatProducts, ZeroPointsBehindProductsOfBytes) {
   const auto program = [](const char* of_x, const char* of_y) {
