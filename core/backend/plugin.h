@@ -235,9 +235,9 @@ typedef struct TenonTargetInfo {
      their names; null: none. Since 1.2. */
   const char* tuning;
   /* Rows and columns, one loop each, from which contractions of integers of 8 bits, and of 16, into
-     sums of 32 are faster than of f32: then they reach `plan`, with factors of one type each (s8, u8
-     or s16; numbers of 9 bits, and bytes of different signs, as s16). Else the host computes them in
-     f32 where that is exact. 0: never. Since 1.8. */
+     sums of 32 are faster than of f32: then they reach `plan`, with factors of one type each (s8,
+     u8 or s16; numbers of 9 bits, and bytes of different signs, as s16). Else the host computes
+     them in f32 where that is exact. 0: never. Since 1.8. */
   int64_t narrow_products;
   /* Those of 8 bits are several times as fast as those of 16: the host subtracts zero points behind
      a product, not before it. Of 64 bits, so that it is no padding of other releases. Since 1.8. */

@@ -227,18 +227,18 @@ TEST(FloatProducts, OtherLayoutsAreFloats) {
 TEST(FloatProducts, ZeroPointsBehindProductsOfBytes) {
   const auto program = [](const char* of_x, const char* of_y) {
     return fmt::format(
-        R"(func.func @main(%x: tensor<2x8x3x24xui8>, %y: tensor<3x2x9x24xi8>, %p: tensor<ui8>, %q: tensor<i8>) -> tensor<2x8x9xi32> {{
+        R"(func.func @main(%x: tensor<2x8x3x24xui8>, %y: tensor<2x9x3x24xi8>, %p: tensor<ui8>, %q: tensor<i8>) -> tensor<2x8x9xi32> {{
   %a = stablehlo.convert %x : (tensor<2x8x3x24xui8>) -> tensor<2x8x3x24xi32>
-  %b = stablehlo.convert %y : (tensor<3x2x9x24xi8>) -> tensor<3x2x9x24xi32>
+  %b = stablehlo.convert %y : (tensor<2x9x3x24xi8>) -> tensor<2x9x3x24xi32>
   %c = stablehlo.constant dense<117> : tensor<i32>
   %d = stablehlo.constant dense<-7> : tensor<i32>
   %e = stablehlo.convert %p : (tensor<ui8>) -> tensor<i32>
   %f = stablehlo.convert %q : (tensor<i8>) -> tensor<i32>
   %g = stablehlo.broadcast_in_dim %{}, dims = [] : (tensor<i32>) -> tensor<2x8x3x24xi32>
-  %h = stablehlo.broadcast_in_dim %{}, dims = [] : (tensor<i32>) -> tensor<3x2x9x24xi32>
+  %h = stablehlo.broadcast_in_dim %{}, dims = [] : (tensor<i32>) -> tensor<2x9x3x24xi32>
   %s = stablehlo.subtract %a, %g : tensor<2x8x3x24xi32>
-  %t = stablehlo.subtract %b, %h : tensor<3x2x9x24xi32>
-  %r = stablehlo.dot_general %s, %t, batching_dims = [0] x [1], contracting_dims = [2, 3] x [0, 3] : (tensor<2x8x3x24xi32>, tensor<3x2x9x24xi32>) -> tensor<2x8x9xi32>
+  %t = stablehlo.subtract %b, %h : tensor<2x9x3x24xi32>
+  %r = stablehlo.dot_general %s, %t, batching_dims = [0] x [0], contracting_dims = [2, 3] x [2, 3] : (tensor<2x8x3x24xi32>, tensor<2x9x3x24xi32>) -> tensor<2x8x9xi32>
   return %r : tensor<2x8x9xi32>
 }})",
         of_x, of_y);
