@@ -144,7 +144,8 @@ def test_singular_matrices():
         assert torch.linalg.lu_factor_ex(x.to(device)).info.item() == 3
         with pytest.raises(torch.linalg.LinAlgError):
             torch.linalg.inv(x.to(device))
-    assert torch.linalg.det(x.to("tenon")).item() == torch.linalg.det(x).item() == 0
+    assert torch.linalg.det(x.to("tenon")).item() == 0
+    assert abs(torch.linalg.det(x).item()) < 1e-14  # PyTorch's library rounds otherwise on some processors.
 
 
 @pytest.mark.parametrize("size", [1e-3, 1.0, 30.0])
