@@ -214,7 +214,7 @@ bool is_dot_products(const ContractionLoops& loops, const TileLimits& limits) {
 // again: many, so that it takes little, and few enough for what follows to find them in a cache.
 void share_matrix_product(const ContractionLoops& loops, Tiling& t) {
   constexpr double kWorthSeveral = 1 << 24;  // products
-  constexpr int64_t kWorkgroups = 4, kLeastRows = 128, kMostRows = 512;
+  constexpr int64_t kWorkgroups = 4, kLeastRows = 128, kMostRows = 1024;
   const int64_t rows = loops.rows.back().extent, outer = outer_turns(loops);
   const int64_t panels = divided(loops.columns.back().extent, t.columns());
   double products = static_cast<double>(loops.sums[0].extent);
