@@ -162,9 +162,7 @@ EmittedKernel emit_contraction_kernel(llvm::Module& module, const ContractionLoo
   code.symbol = fmt::format("{}{}", name, kEntrySuffix);
   code.workgroups = made.workgroups;
   code.scratch_bytes = made.kernel.scratch_bytes;
-  const bool has_tiles =
-      loops.unit == MatrixUnit::kTilesBf16 || loops.unit == MatrixUnit::kTilesBytes;
-  const double flops_a_nanosecond = has_tiles                              ? 600
+  const double flops_a_nanosecond = has_tiles(loops.unit)                  ? 600
                                     : loops.unit == MatrixUnit::kDotsWords ? 120
                                                                            : 40;
   constexpr double kBytesANanosecond = 20;

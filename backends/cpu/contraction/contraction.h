@@ -40,6 +40,10 @@ enum class MatrixUnit : uint8_t {
   kTilesBytes,  ///< AMX: of 16 x 64 by 64 x 16 integers of 8 bits.
   kDotsWords,   ///< AVX512-VNNI: vectors of pairs of 16-bit integers, which narrower ones become.
 };
+/// Whether it is AMX.
+constexpr bool has_tiles(MatrixUnit unit) {
+  return unit == MatrixUnit::kTilesBf16 || unit == MatrixUnit::kTilesBytes;
+}
 
 /// A contraction as loops. The last of `rows`, `columns` and `sums` are the innermost; each list
 /// has at least one loop.

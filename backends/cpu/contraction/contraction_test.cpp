@@ -6,8 +6,10 @@
 #include <gtest/gtest.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/Verifier.h>
 
 #include <map>
+#include <tuple>
 
 #include "backends/cpu/compiling.h"
 #include "backends/cpu/cpu_test_util.h"
@@ -187,6 +189,36 @@ TEST(MatrixUnits, EveryTypeInEveryLayout) {
     expect_right(types, {1, 40, 24, 8300}, 64, unit);    // Several blocks of products,
     expect_right(types, {1, 520, 20, 8256}, 64, unit);   // and of rows,
     expect_right(types, {1, 150, 1100, 200}, 64, unit);  // and of columns.
+  }
+}
+
+// The code of each unit, on any processor: it is valid, and its own instruction adds the products.
+TEST(MatrixUnits, EachHasItsInstruction) {
+  const std::tuple<MatrixUnit, Types, const char*> all[] = {
+      {MatrixUnit::kTilesBf16, {kBF16, kBF16, kBF16}, "llvm.x86.tdpbf16ps"},
+      {MatrixUnit::kTilesBytes, {kS8, kS8, kS32}, "llvm.x86.tdpbssd"},
+      {MatrixUnit::kTilesBytes, {kU8, kU8, kU32}, "llvm.x86.tdpbuud"},
+      {MatrixUnit::kDotsWords, {kS16, kS16, kS32}, "llvm.x86.avx512.vpdpwssd.512"}};
+  for (const auto& [unit, types, instruction] : all) {
+    const Shape shapes[] = {Shape(types.lhs, {40, 70}), Shape(types.rhs, {70, 24})};
+    auto loops = loops_of({{}, {}, {1}, {0}}, shapes, Shape(types.result, {40, 24}));
+    ASSERT_TRUE(loops);
+    loops->unit = unit;
+    llvm::LLVMContext context;
+    llvm::Module module("units", context);
+    const ContractionFunction made = emit_contraction(module, *loops, "contraction", 64);
+    EXPECT_FALSE(llvm::verifyModule(module)) << instruction;
+    EXPECT_GT(made.kernel.scratch_bytes, 0);
+    std::map<std::string, size_t> calls;
+    for (const llvm::Function& function : module) {
+      for (const llvm::Instruction& each : llvm::instructions(function)) {
+        const auto* const call = llvm::dyn_cast<llvm::IntrinsicInst>(&each);
+        if (call != nullptr) ++calls[call->getCalledFunction()->getName().str()];
+      }
+    }
+    EXPECT_GT(calls[instruction], 0U) << instruction;
+    EXPECT_EQ(calls["llvm.fma.v16f32"], 0U) << instruction;
+    EXPECT_EQ(calls["llvm.x86.tilerelease"], has_tiles(unit) ? 1U : 0U) << instruction;
   }
 }
 

@@ -22,10 +22,6 @@ using codegen::LlvmValues;
 using codegen::number;
 using llvm::Value;
 
-bool has_tiles(MatrixUnit unit) {
-  return unit == MatrixUnit::kTilesBf16 || unit == MatrixUnit::kTilesBytes;
-}
-
 // The products of tiles: sums, of so many tiles of rows and of columns, in memory.
 struct MatrixProduct {
   int64_t row_tiles = 1;
